@@ -27,7 +27,7 @@ run_tests = JOBS=$(JOBS) tools/tests
 
 export CGAM_BUILD = $(abspath $(BUILD))
 
-.PHONY: help deps build run test check san fuzz bench docs python install soak cross coverage mutate reliability dist clean
+.PHONY: help deps build run test check san nightly nightly_slow nightly_asan fuzz bench docs python install soak cross coverage mutate reliability dist clean
 .NOTPARALLEL:
 
 help: ## this list
@@ -52,21 +52,36 @@ run: build ## every study and the report, language models included: report/index
 	done; \
 	echo "language models: in report/index.html too"
 
-test: build ## every test; the exit status is the verdict
+test: build ## the tests of every change, some minutes; the exit status is the verdict
 	@$(compile) $(BUILD) -j $(JOBS)
-	@$(run_tests) $(BUILD)
+	@$(run_tests) $(BUILD) -LE nightly
 
 check: build ## format, layers, headers, warnings of two compilers, clang-tidy, links and names in documents
 	@[ "$(DEPS)" != tools/deps ] || tools/deps check
 	@tools/check
 
-san: deps ## every test under ASan and UBSan, the threaded ones under TSan
-	@$(configure) -B $(BUILD)/asan -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCGAM_SANITIZE=address >/dev/null
-	@$(compile) $(BUILD)/asan -j $(JOBS)
-	@CGAM_ROW="Tests under ASan and UBSan" $(run_tests) $(BUILD)/asan
+configure_asan = $(configure) -B $(BUILD)/asan -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCGAM_SANITIZE=address >/dev/null
+san: deps ## tests of base, num, io, net and memory under ASan and UBSan, the threaded ones under TSan
+	@$(configure_asan)
+	@$(compile) $(BUILD)/asan -j $(JOBS) --target core
+	@CGAM_ROW="Tests under ASan and UBSan" $(run_tests) $(BUILD)/asan -L core -LE nightly --no-tests=error
 	@$(configure) -B $(BUILD)/tsan -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCGAM_SANITIZE=thread >/dev/null
 	@$(compile) $(BUILD)/tsan -j $(JOBS) --target threaded
-	@CGAM_ROW="Threaded tests under TSan" $(run_tests) $(BUILD)/tsan -L threads --no-tests=error
+	@CGAM_ROW="Threaded tests under TSan" $(run_tests) $(BUILD)/tsan -L threads -LE nightly --no-tests=error
+
+nightly: build ## everything else, some hours: slow tests, all tests under ASan and UBSan, 64-bit Arm, coverage, mutants
+	@status=0; for part in slow asan; do $(MAKE) --no-print-directory nightly_$$part || status=1; done; \
+	for part in cross coverage mutate; do $(MAKE) --no-print-directory $$part || status=1; done; exit $$status
+
+nightly_slow:
+	@[ "$(DEPS)" != tools/deps ] || tools/deps check
+	@$(compile) $(BUILD) -j $(JOBS) --target all nightly
+	@$(run_tests) $(BUILD) -L nightly --no-tests=error
+
+nightly_asan:
+	@$(configure_asan)
+	@$(compile) $(BUILD)/asan -j $(JOBS) --target all nightly
+	@CGAM_ROW="Tests under ASan and UBSan" $(run_tests) $(BUILD)/asan
 
 fuzz: deps ## libFuzzer on every reader, FUZZ_SECONDS=60 each; FUZZ=fast for numbers of inputs (tools/fuzz)
 	@[ "$(DEPS)" != tools/deps ] || tools/deps check
@@ -106,8 +121,8 @@ soak: build ## every call to the system failing in turn, 1000 kills, 5000 random
 	@CGAM=$(CGAM_BUILD)/cgam $(call logged,crowd) CGAM_CROWD=100000 /usr/bin/python3 -B tests/serve/test_crowd.py
 	@CGAM=$(CGAM_BUILD)/cgam $(call logged,long) /usr/bin/python3 -B tests/serve/long_run.py 1000
 	@CGAM=$(CGAM_BUILD)/cgam $(call logged,models) /usr/bin/python3 -B tests/system/hostile_models.py $(MODELS) $$(date +%s)
-	@$(configure) -B $(BUILD)/asan -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCGAM_SANITIZE=address >/dev/null
-	@$(compile) $(BUILD)/asan -j $(JOBS)
+	@$(configure_asan)
+	@$(compile) $(BUILD)/asan -j $(JOBS) --target all nightly
 	@CGAM=$(CGAM_BUILD)/asan/cgam CGAM_SANITIZE=address $(call logged,options) tests/system/options.sh 5000
 	@tools/soak $(BUILD)/asan $(SOAK_SECONDS)
 	@[ "$(DEPS)" != tools/deps ] || tools/deps check
@@ -120,14 +135,14 @@ coverage: ## which branches the tests take, folder by folder: build/coverage/htm
 	@[ "$(DEPS)" != tools/deps ] || tools/deps coverage
 	@$(configure) -B $(BUILD)/coverage -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCGAM_SANITIZE=coverage \
 	    -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ >/dev/null
-	@$(compile) $(BUILD)/coverage -j $(JOBS)
+	@$(compile) $(BUILD)/coverage -j $(JOBS) --target all nightly
 	@rm -rf $(BUILD)/coverage/raw
 	@LLVM_PROFILE_FILE=$(CGAM_BUILD)/coverage/raw/%c%m.profraw $(run_tests) $(BUILD)/coverage || \
 	    echo "make coverage: make test judges; what the tests that failed would have taken is missing" >&2
 	@CGAM_RELIABILITY=$(CGAM_BUILD)/reliability/coverage.md tools/coverage $(BUILD)/coverage
 
 mutate: build ## would the tests notice? One operator, constant or sign changed at a time; MUTANTS=1000
-	@$(compile) $(BUILD) -j $(JOBS)
+	@$(compile) $(BUILD) -j $(JOBS) --target all nightly
 	@tools/mutate $(BUILD) --count $(MUTANTS)
 
 reliability: ## the tables of docs/reliability.md and SECURITY.md from the campaign's logs, build/reliability

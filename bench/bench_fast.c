@@ -12,10 +12,10 @@
 #include "memory/bank.h"
 #include "num/sketch.h"
 
-#include <cgam/data.h>
+#include "fetch/data.h"
+#include <cgam/base.h>
 #include <cgam/io.h>
 #include <cgam/recall.h>
-#include <cgam/rng.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -17,8 +17,10 @@
  * compared too: they are the same to within the model's rounding. Exit status 1: a claim failed. */
 #include "base/env.h"
 #include "bench/limits.h"
+#include "lm/cache.h"
+#include "lm/model.h"
 
-#include <cgam/dataset.h>
+#include "lab/language/dataset.h"
 #include <cgam/lm.h>
 #include <math.h>
 #include <stdio.h>
@@ -51,8 +53,7 @@ static cgam_status fill(cgam_lm *lm, const cgam_prompts *prompts, int64_t count,
     for (int64_t i = 0; i < count && status == CGAM_OK; i++) {
         char *text;
         /* the set has fewer than 200: they come round again */
-        status = cgam_prompts_text(prompts, i % cgam_prompts_count(prompts), shots, CGAM_DEMOS_TRUE,
-                                   &text);
+        status = cgam_prompts_text(prompts, i % prompts->queries, shots, CGAM_DEMOS_TRUE, &text);
         if (status != CGAM_OK) break;
         status = cgam_lm_tokenize(lm, text, true, &s->tokens[i], &s->prompt[i].count);
         s->prompt[i].tokens = s->tokens[i];
@@ -297,7 +298,7 @@ static cgam_status measure(cgam_env *env, cgam_lm *lm, int64_t queries, const ch
     opts.queries = queries;
     opts.shots_max = SHOTS;
     opts.shared = true;
-    cgam_status status = cgam_dataset_shipped(env, "sentiment", &set);
+    cgam_status status = cgam_dataset_shipped(env, "sentiment", NULL, &set);
     if (status == CGAM_OK) status = cgam_prompts_new(env, set, set, &opts, &prompts);
     if (status == CGAM_OK) status = fill(lm, prompts, CAPTURED, 0, &few);
     if (status == CGAM_OK) status = fill(lm, prompts, queries, SHOTS, &many);

@@ -4,9 +4,9 @@
  * and the product that makes P, each called alone. Exit status 1: it took longer. */
 #include "base/blas.h"
 #include "base/env.h"
-#include "lm/fit.h"
+#include "lab/language/fit.h"
 
-#include <cgam/rng.h>
+#include <cgam/base.h>
 #include <stdio.h>
 
 enum { N = 400, D = 2048, ROUNDS = 3 };

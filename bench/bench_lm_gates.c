@@ -10,8 +10,8 @@
 #include "base/blas.h"
 #include "base/env.h"
 
-#include <cgam/gates.h>
-#include <cgam/rng.h>
+#include "lab/language/gates.h"
+#include <cgam/base.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -15,7 +15,6 @@
  * waiting of threads for each other. Exit status 1: a claim failed. */
 #include "base/env.h"
 
-#include <cgam/generate.h>
 #include <cgam/lm.h>
 #include <math.h>
 #include <stdio.h>

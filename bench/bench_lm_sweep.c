@@ -3,9 +3,10 @@
  * target token is made likely in half of the queries, so that intervals are not all empty. Also
  * as a ratio to the matrix products alone, which no way of scoring can do without. */
 #include "base/env.h"
+#include "lm/lens.h"
 
-#include <cgam/rng.h>
-#include <cgam/sweep.h>
+#include "lab/language/sweep.h"
+#include <cgam/base.h>
 #include <stdio.h>
 #include <stdlib.h>
 

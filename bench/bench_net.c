@@ -9,6 +9,8 @@
  *
  * Claims, checked by the exit status: a step costs at most 2.5 times the two products by Euler's
  * method, whatever is clamped; memory is a few dozen vectors of n + d, not a matrix. */
+#include "memory/gate.h"
+#include "net/net.h"
 #include <cgam/cgam.h>
 
 #include "base/env.h"

@@ -11,18 +11,19 @@
  *            tests/system/explorer.sh first_load
  *   kept     a recall by sketch and, where the default model is at hand, a lens: the first, which makes the sketch or
  *            opens the model, against the median of the next ones, which find it. In processor time of the server
- *            and of the guests that hold models for it
+ *            and of its model processes
  *   memory   what the server holds after 100,000 of these, against what it held after the first 20,000
  *
  *   bench_serve [ROWS [REQUESTS]]
  *
  * Exit status 1: a claim failed. */
 #include "base/env.h"
+#include "lm/cache.h"
 #include "tests/support/http_client.h"
 
+#include <cgam/base.h>
 #include <cgam/lm.h>
 #include <cgam/recall.h>
-#include <cgam/rng.h>
 #include <glob.h>
 #include <pthread.h>
 #include <signal.h>
@@ -58,7 +59,7 @@ static bool start(const char *program, const char *bank, served *out)
     return fine;
 }
 
-/* Processor seconds of a process and of those it has started, models' guests; its own resident bytes. */
+/* Processor seconds of a process and of those it has started (model processes); its own resident bytes. */
 static void look(pid_t pid, double *cpu, double *bytes)
 {
     glob_t all;

@@ -9,7 +9,7 @@
 
 #include "base/env.h"
 
-#include <cgam/rng.h>
+#include <cgam/base.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

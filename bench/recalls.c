@@ -4,11 +4,11 @@
 #include "base/blas.h"
 #include "base/env.h"
 #include "bench/limits.h"
-#include "memory/recall.h"
+#include "memory/plan.h"
 #include "num/cpu/widen.h"
 #include "num/rows.h"
 
-#include <cgam/rng.h>
+#include <cgam/base.h>
 #include <math.h>
 #include <time.h>
 

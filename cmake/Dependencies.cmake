@@ -2,13 +2,19 @@
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
-set(pkgconfig_modules jansson libzip sqlite3 libsodium liblbfgs)
-foreach(module ${pkgconfig_modules})
-  pkg_check_modules(${module} REQUIRED QUIET IMPORTED_TARGET ${module})
-  list(APPEND library_dependencies PkgConfig::${module})
+set(cgam_modules jansson libzip libb2)
+set(cgam_lm_modules sqlite3 libsodium)
+set(cgam_ask_modules liblbfgs)
+foreach(library cgam cgam_lm cgam_ask) # each needs what those before it need
+  foreach(module ${${library}_modules})
+    pkg_check_modules(${module} REQUIRED QUIET IMPORTED_TARGET ${module})
+    list(APPEND needs PkgConfig::${module})
+  endforeach()
+  set(${library}_needs ${needs} Threads::Threads m ${CMAKE_DL_LIBS})
 endforeach()
-pkg_check_modules(libmicrohttpd REQUIRED QUIET IMPORTED_TARGET libmicrohttpd) # the program alone
-list(APPEND library_dependencies Threads::Threads m ${CMAKE_DL_LIBS})
+foreach(module libmicrohttpd libseccomp) # the program alone
+  pkg_check_modules(${module} REQUIRED QUIET IMPORTED_TARGET ${module})
+endforeach()
 
 # BLAS and LAPACK are loaded at run time (src/base/blas.h), and so is liblinear, which would bring BLAS
 # along: only headers are needed here. liblinear has neither a pkg-config file nor a CMake package, and

@@ -1,10 +1,11 @@
-# Files that become part of the library, as a table of arrays (src/base/embedded.h). Written when the
+# Files that become part of the program, as a table of arrays (src/lab/embedded.h). Written when the
 # build is configured, which a change of any of them brings about. src/serve/page is what the server
 # shows: index.html at /, every other file under its own name, with a type by its ending (answer.c);
 # its modules go as one, main.js.
 include(Bundle)
 file(GLOB embedded_files CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/src"
-  src/app/completion/* src/lm/shipped/* src/report/*.css src/report/*.html
+  src/app/completion/* src/app/about/*.txt src/app/text/*.txt src/lab/language/shipped/*
+  src/lab/figures/*.gp src/lab/page/*.css src/lab/page/*.html
   src/serve/page/*.html src/serve/page/*.css src/serve/page/*.svg)
 file(GLOB page_modules CONFIGURE_DEPENDS src/serve/page/*.js)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${page_modules})
@@ -44,5 +45,5 @@ foreach(name ${embedded_files})
   string(APPEND embedded_rows "    {\"${name}\", ${symbol}, sizeof ${symbol} - 1},\n")
 endforeach()
 set(embedded_source "${PROJECT_BINARY_DIR}/embedded.c")
-file(CONFIGURE OUTPUT "${embedded_source}" @ONLY CONTENT "#include \"base/embedded.h\"\n\n@embedded_arrays@
+file(CONFIGURE OUTPUT "${embedded_source}" @ONLY CONTENT "#include \"lab/embedded.h\"\n\n@embedded_arrays@
 const cgam_embedded cgam_embedded_files[] = {\n@embedded_rows@    {NULL, NULL, 0},\n};\n")

@@ -2,9 +2,9 @@
 include(CMakePackageConfigHelpers)
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/cgam")
 
-install(TARGETS cgam_shared EXPORT cgam_shared
+install(TARGETS cgam_shared cgam_lm_shared EXPORT cgam_shared
         LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
-install(TARGETS cgam_static EXPORT cgam_static
+install(TARGETS cgam_static cgam_lm_static cgam_ask_static EXPORT cgam_static
         ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(DIRECTORY include/cgam DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
         FILES_MATCHING PATTERN "*.h")
@@ -42,7 +42,11 @@ install(FILES docs/format/network.schema.json DESTINATION "${CMAKE_INSTALL_DATAD
 foreach(kind shared static)
   install(EXPORT cgam_${kind} NAMESPACE cgam:: DESTINATION "${package_dir}")
 endforeach()
-list(JOIN pkgconfig_modules " " package_modules)
+list(JOIN cgam_modules " " package_modules)
+foreach(library cgam_lm cgam_ask)
+  list(APPEND package_modules ${${library}_modules})
+endforeach()
+list(JOIN package_modules " " package_modules)
 configure_package_config_file(cmake/cgamConfig.cmake.in "${PROJECT_BINARY_DIR}/cgamConfig.cmake"
   INSTALL_DESTINATION "${package_dir}" NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/cgamConfigVersion.cmake"
@@ -53,14 +57,17 @@ install(FILES "${PROJECT_BINARY_DIR}/cgamConfig.cmake"
 # pkg-config file, with the prefix said relative to where the file lies.
 file(RELATIVE_PATH pc_prefix "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}")
 string(REGEX REPLACE "/$" "" pc_prefix "${pc_prefix}")
-list(JOIN pkgconfig_modules " " pc_requires)
+list(JOIN cgam_modules " " pc_requires)
 set(pc_libs "-pthread -lm -ldl")
-if(net_sources)
-  list(TRANSFORM sundials_libraries PREPEND "-l" OUTPUT_VARIABLE pc_sundials)
-  list(JOIN pc_sundials " " pc_sundials)
-  string(PREPEND pc_libs "${pc_sundials} ")
-endif()
+list(TRANSFORM sundials_libraries PREPEND "-l" OUTPUT_VARIABLE pc_sundials)
+list(JOIN pc_sundials " " pc_sundials)
+string(PREPEND pc_libs "${pc_sundials} ")
 configure_file(cmake/cgam.pc.in "${PROJECT_BINARY_DIR}/cgam.pc" @ONLY)
+foreach(library cgam_lm cgam_ask)
+  list(JOIN ${library}_modules " " pc_requires)
+  configure_file(cmake/${library}.pc.in "${PROJECT_BINARY_DIR}/${library}.pc" @ONLY)
+  install(FILES "${PROJECT_BINARY_DIR}/${library}.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+endforeach()
 if(TARGET cgam_mpi)
   configure_file(cmake/cgam_mpi.pc.in "${PROJECT_BINARY_DIR}/cgam_mpi.pc" @ONLY)
   install(FILES "${PROJECT_BINARY_DIR}/cgam_mpi.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")

@@ -1,5 +1,5 @@
-# The Python package: an extension module against the stable ABI, and a wheel around it and the shared
-# library. Debian's python3 comes first, since its NumPy is the one that tools/deps installs; another is
+# The Python package: an extension module against the stable ABI, and a wheel around it. The module
+# holds the libraries and the verbs. Debian's python3 comes first, since its NumPy is the one that tools/deps installs; another is
 # taken where that has none. Without a Python that has NumPy and headers there is no package.
 #
 #   CGAM_PYTHON       the interpreter that builds and tests
@@ -41,16 +41,14 @@ set_target_properties(python_core PROPERTIES
   BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN")
 target_compile_definitions(python_core PRIVATE Py_LIMITED_API=0x030B0000)
 target_include_directories(python_core SYSTEM PRIVATE "${python_include}")
-target_link_libraries(python_core PRIVATE cgam_shared cgam_flags ${CMAKE_DL_LIBS})
+target_link_libraries(python_core PRIVATE cgam_ask_static cgam_flags ${cgam_ask_needs})
+target_link_options(python_core PRIVATE -Wl,--exclude-libs,ALL) # nothing but PyInit__core is for others
 
-# The library lies beside the module under the name that the module asks for.
 set(python_stamp "${python_folder}/stamp")
 add_custom_command(OUTPUT "${python_stamp}"
   COMMAND ${CMAKE_COMMAND} -E copy_if_different ${package_sources} "${python_folder}/cgam"
-  COMMAND ${CMAKE_COMMAND} -E copy_if_different $<TARGET_SONAME_FILE:cgam_shared>
-          "${python_folder}/cgam/$<TARGET_SONAME_FILE_NAME:cgam_shared>"
   COMMAND ${CMAKE_COMMAND} -E touch "${python_stamp}"
-  DEPENDS python_core cgam_shared ${package_sources} VERBATIM)
+  DEPENDS python_core ${package_sources} VERBATIM)
 add_custom_target(python_module ALL DEPENDS "${python_stamp}")
 add_dependencies(product python_module)
 

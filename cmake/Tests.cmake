@@ -3,6 +3,7 @@
 #   tests/unit/<layer>/test_*.c  tests/identity/test_*.c  tests/oracle/test_*.c   one program each
 #   tests/rigour/*.c             one program that decides certificates in ball arithmetic
 #   tests/system/*.sh            scripts; exit 77 means skipped
+#   tests/golden/golden.py       every verb's --json against stored answers
 #   tests/serve/test_*.py        clients of `cgam serve`
 #   tests/rank/*                 scripts that start ranks by mpirun, and a program for them
 #   tests/fuzz/fuzz_*.c          fuzz targets, fed by tests/fuzz/standalone.c
@@ -10,6 +11,10 @@
 #
 # A line of the form `ctest: labels=threads timeout=300` in the first ten lines of a test adds
 # labels (separated by commas) and changes its time limit; `mutations=1000` is for slow fuzz targets.
+#
+#   threads   `make san` runs it under TSan
+#   core      tests of base, num, io, net and memory, which `make san` runs under ASan and UBSan; set by folder
+#   nightly   `make nightly` builds and runs it; `make test`, `make san` and `make check` do not
 #
 # Every test gets CGAM (the program), CGAM_SRC, CGAM_BUILD, CGAM_SANITIZE in its environment.
 pkg_check_modules(cmocka REQUIRED QUIET IMPORTED_TARGET cmocka)
@@ -35,12 +40,16 @@ else()
   set(slower 1)
 endif()
 
-# What the tests with the label `threads` need, and nothing else.
+# What the tests with the labels `threads`, `core` and `nightly` need, and nothing else.
 add_custom_target(threaded DEPENDS cgam)
+add_custom_target(core)
+add_dependencies(core cgam_shared) # tests/unit/io/test_json loads it
+add_custom_target(nightly DEPENDS cgam)
+set(core_tests "^unit/(base|num|io|net|memory)/")
 
-# Registers COMMAND as test NAME, with the properties that SOURCE asks for.
+# Registers COMMAND as test NAME, with LABELS and the properties that SOURCE asks for.
 function(register_test name source)
-  cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "COMMAND")
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "COMMAND;LABELS")
   string(REGEX MATCH "^[^/]+" labels "${name}")
   set(timeout ${default_timeout})
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${source}")
@@ -48,6 +57,11 @@ function(register_test name source)
   if(wishes MATCHES "ctest:[^;]*labels=([a-z,]+)")
     string(REPLACE "," ";" wished "${CMAKE_MATCH_1}")
     list(APPEND labels ${wished})
+  endif()
+  set(own_labels ${labels})
+  list(APPEND labels ${arg_LABELS})
+  if(name MATCHES "${core_tests}")
+    list(APPEND labels core)
   endif()
   if(wishes MATCHES "ctest:[^;]*timeout=([0-9]+)")
     set(timeout ${CMAKE_MATCH_1})
@@ -59,8 +73,19 @@ function(register_test name source)
     LABELS "${labels}" TIMEOUT ${timeout}
     ENVIRONMENT "${test_environment}")
   list(GET arg_COMMAND 0 program)
-  if("threads" IN_LIST labels AND TARGET ${program})
+  if(NOT TARGET ${program})
+    return()
+  endif()
+  if("nightly" IN_LIST own_labels)
+    add_dependencies(nightly ${program})
+    set_target_properties(${program} PROPERTIES EXCLUDE_FROM_ALL ON)
+    return()
+  endif()
+  if("threads" IN_LIST labels)
     add_dependencies(threaded ${program})
+  endif()
+  if("core" IN_LIST labels)
+    add_dependencies(core ${program})
   endif()
 endfunction()
 
@@ -76,7 +101,7 @@ function(add_test_program target name)
     target_include_directories(${target} SYSTEM PRIVATE "${llama_include}")
   endif()
   target_compile_options(${target} PRIVATE -UNDEBUG)
-  target_link_libraries(${target} PRIVATE cgam_static cgam_flags ${library_dependencies})
+  target_link_libraries(${target} PRIVATE cgam_ask_static cgam_flags ${cgam_ask_needs})
 endfunction()
 
 # ---- C tests ----------------------------------------------------------------------------------
@@ -86,7 +111,7 @@ function(add_support_library name)
     $<$<BOOL:${CMAKE_CROSSCOMPILING}>:CGAM_EMULATED>)
   target_include_directories(${name} PRIVATE src tests)
   target_compile_options(${name} PRIVATE -UNDEBUG)
-  target_link_libraries(${name} PUBLIC PkgConfig::cmocka cgam_static PRIVATE cgam_flags)
+  target_link_libraries(${name} PUBLIC PkgConfig::cmocka cgam_ask_static PRIVATE cgam_flags)
 endfunction()
 # failing_calls.c has functions of the C library, so only those who ask for it are linked with it.
 file(GLOB support_sources CONFIGURE_DEPENDS tests/support/*.c)
@@ -124,9 +149,9 @@ if(arb_include AND flint_library)
     target_link_libraries(rigour_campaign PRIVATE ${arb_library})
   endif()
   target_link_libraries(rigour_campaign PRIVATE ${flint_library})
-  math(EXPR seconds "60 / (1 + ${slower} / 2)") # 20 under a sanitizer
-  register_test(rigour/campaign "${PROJECT_SOURCE_DIR}/tests/rigour/campaign.c"
-    COMMAND rigour_campaign seconds=${seconds})
+  set(source "${PROJECT_SOURCE_DIR}/tests/rigour/campaign.c")
+  register_test(rigour/campaign "${source}" COMMAND rigour_campaign seconds=20)
+  register_test(rigour/long "${source}" COMMAND rigour_campaign seconds=120 LABELS nightly)
 else()
   message(STATUS "without Arb (libflint-arb-dev) tests/rigour is not built")
 endif()
@@ -150,6 +175,10 @@ foreach(source ${test_scripts})
   # Scripts only: libFuzzer says 77 when it has found a crash.
   set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
 endforeach()
+
+# ---- every verb's --json, as it was ---------------------------------------------------------------
+set(source "${PROJECT_SOURCE_DIR}/tests/golden/golden.py")
+register_test(golden "${source}" COMMAND /usr/bin/python3 -B "${source}")
 
 # ---- the server, by clients in Python -------------------------------------------------------------
 add_test_program(serve_crowd serve/crowd tests/serve/crowd.c)
@@ -207,13 +236,13 @@ foreach(source ${fuzz_sources})
     COMMAND ${file} -mutations=${mutations} -seed=1 "${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/${name}")
   if(CGAM_LIBFUZZER AND NOT CGAM_SANITIZE)
     register_test(fuzz/libfuzzer/${name} "${source}"
-      COMMAND "${PROJECT_SOURCE_DIR}/tools/fuzz" short ${name})
+      COMMAND "${PROJECT_SOURCE_DIR}/tools/fuzz" short ${name} LABELS nightly)
     set_tests_properties(fuzz/libfuzzer/${name} PROPERTIES FIXTURES_REQUIRED libfuzzer)
   endif()
 endforeach()
 if(fuzz_sources AND CGAM_LIBFUZZER AND NOT CGAM_SANITIZE)
   register_test(fuzz/libfuzzer/build "${PROJECT_SOURCE_DIR}/tools/fuzz"
-    COMMAND "${PROJECT_SOURCE_DIR}/tools/fuzz" build)
+    COMMAND "${PROJECT_SOURCE_DIR}/tools/fuzz" build LABELS nightly)
   set_tests_properties(fuzz/libfuzzer/build PROPERTIES FIXTURES_SETUP libfuzzer TIMEOUT 600)
 endif()
 
@@ -224,7 +253,12 @@ foreach(source ${example_sources})
   add_executable(example_${name} ${source})
   set_target_properties(example_${name} PROPERTIES
     OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/examples")
-  target_link_libraries(example_${name} PRIVATE cgam_shared cgam_flags m)
+  file(STRINGS "${source}" asks REGEX "cgam/ask.h")
+  if(asks)
+    target_link_libraries(example_${name} PRIVATE cgam_ask_static cgam_flags m)
+  else()
+    target_link_libraries(example_${name} PRIVATE cgam_lm_shared cgam_flags m)
+  endif()
   add_dependencies(product example_${name})
   register_test(examples/${name} "${source}" COMMAND example_${name})
 endforeach()
@@ -238,7 +272,6 @@ if(CMAKE_CXX_COMPILER)
 else()
   set(header_kinds c)
 endif()
-file(GLOB public_headers CONFIGURE_DEPENDS include/cgam/*.h)
 list(FILTER public_headers EXCLUDE REGEX "/mpi\\.h$") # tests/rank includes it
 foreach(kind ${header_kinds})
   foreach(header ${public_headers})

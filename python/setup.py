@@ -1,8 +1,8 @@
 """Packs the wheel from what CMake has built: `make python` calls it.
 
 The extension uses the stable ABI of CPython 3.11 only, so the wheel serves every later one. The tag
-linux_<machine> says that the shared libraries libcgam.so stands on (jansson, libzip, SQLite, libsodium, liblbfgs,
-SUNDIALS, OpenBLAS, LAPACKE) come from the system; tools/deps installs them.
+linux_<machine> says that the shared libraries the module stands on (jansson, libzip, libb2, SQLite, libsodium,
+liblbfgs, SUNDIALS, OpenBLAS, LAPACKE) come from the system; tools/deps installs them.
 """
 import os
 import pathlib

@@ -24,7 +24,6 @@ typedef enum cgam_flow_method {
     CGAM_FLOW_RK4,   /* fixed step, order 4 */
     CGAM_FLOW_EULER  /* fixed step, order 1 */
 } cgam_flow_method;
-CGAM_API const char *cgam_flow_method_name(cgam_flow_method method);
 /* By name ("auto", "adams", "bdf", "rk4", "euler"); false when there is none. */
 CGAM_API bool cgam_flow_method_find(const char *name, cgam_flow_method *out);
 
@@ -49,7 +48,6 @@ enum {
     CGAM_EVENT_STEADY = 32, /* |x - F(x)| is within `steady`, relative to the largest |x| or 1 */
     CGAM_EVENT_END = 64     /* the last moment */
 };
-CGAM_API const char *cgam_event_name(unsigned event); /* of one: "start", "settled"; "?" for none */
 CGAM_API bool cgam_event_find(const char *name, unsigned *out);
 
 typedef struct cgam_flow_moment {
@@ -108,7 +106,6 @@ typedef enum cgam_flow_end {
     CGAM_FLOW_STUCK     /* the integrator could not meet its tolerance; `reason` has its words */
 } cgam_flow_end;
 CGAM_API const char *cgam_flow_end_name(cgam_flow_end end);
-CGAM_API bool cgam_flow_end_find(const char *name, cgam_flow_end *out);
 
 typedef struct cgam_flow_report {
     cgam_flow_end end;
@@ -173,9 +170,6 @@ typedef struct cgam_net_file {
 CGAM_API CGAM_NODISCARD cgam_status cgam_net_file_open(cgam_env *env, const char *path,
                                                        cgam_net_file *out);
 /* The same from memory; weights in files are refused when dir is NULL, else looked for there. */
-CGAM_API CGAM_NODISCARD cgam_status cgam_net_file_parse(cgam_env *env, const char *name,
-                                                        const void *bytes, size_t size,
-                                                        const char *dir, cgam_net_file *out);
 CGAM_API void cgam_net_file_close(cgam_net_file *file); /* copes with {0} and NULL, leaves {0} */
 
 #ifdef __cplusplus

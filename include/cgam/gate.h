@@ -20,7 +20,6 @@ typedef enum cgam_regime {
     CGAM_SUPERCRITICAL /* A has a negative eigenvalue */
 } cgam_regime;
 CGAM_API const char *cgam_regime_name(cgam_regime regime);
-CGAM_API bool cgam_regime_find(const char *name, cgam_regime *out); /* false: no such name */
 
 /* Where the operator turns singular, without or with work. Infinite: no alpha does it. */
 typedef struct cgam_critical {
@@ -33,8 +32,6 @@ typedef enum cgam_effort {
     CGAM_EFFORT_FREE, /* from the norms alone, O(n log n) */
     CGAM_EFFORT_FULL  /* Lanczos and an inertia count, O(n d^2) */
 } cgam_effort;
-CGAM_API const char *cgam_effort_name(cgam_effort effort);
-CGAM_API bool cgam_effort_find(const char *name, cgam_effort *out); /* false: no such name */
 
 /* alpha_crit = -1 / lambda_min(G - diag G). With n > d and equal norms it is 1 / n_i, and free. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_gate_critical(const cgam_bank *bank, cgam_effort effort,
@@ -62,8 +59,6 @@ CGAM_API cgam_gate_opts cgam_gate_opts_default(void);
 CGAM_API CGAM_NODISCARD cgam_status cgam_gate_new(const cgam_bank *bank, double alpha,
                                                   const cgam_gate_opts *opts, cgam_gate **out);
 CGAM_API void cgam_gate_free(cgam_gate *gate); /* NULL is fine */
-/* About how many bytes it holds, the bank's not counted. */
-CGAM_API size_t cgam_gate_bytes(const cgam_gate *gate);
 
 typedef struct cgam_gate_info {
     double alpha;
@@ -111,10 +106,6 @@ CGAM_API const double *cgam_spectrum_omega(const cgam_spectrum *spectrum);
 /* y = A(alpha)^-1 x for any alpha, O(nd) for equal norms. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_spectrum_solve(const cgam_spectrum *spectrum, double alpha,
                                                         const double *x, double *y);
-/* y[n] = A(alpha)^-1 Z v, v [d]; with equal norms and n > d in one pass over the bank. */
-CGAM_API CGAM_NODISCARD cgam_status cgam_spectrum_solve_range(const cgam_spectrum *spectrum,
-                                                              double alpha, const double *v,
-                                                              double *y);
 /* y = P_min x, the projection on the eigenspace of omega_min. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_spectrum_project_min(const cgam_spectrum *spectrum,
                                                               const double *x, double *y);
@@ -130,10 +121,6 @@ typedef struct cgam_gram_info {
     double mu_min, mu_max;
     int64_t rank; /* eigenvalues above max(n, d) * 2^-52 * mu_max */
 } cgam_gram_info;
-CGAM_API CGAM_NODISCARD cgam_status cgam_bank_gram(const cgam_bank *bank, cgam_gram_info *out);
-/* The same, and all of them but the zeros that n > d makes: mu [min(n, d)], ascending. */
-CGAM_API CGAM_NODISCARD cgam_status cgam_bank_eigenvalues(const cgam_bank *bank, double *mu,
-                                                          cgam_gram_info *out);
 
 #ifdef __cplusplus
 }

@@ -65,15 +65,6 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_npy_write(cgam_env *env, const char *pa
 
 /* The same in pieces: nothing appears at `path` before cgam_npy_finish says CGAM_OK. */
 typedef struct cgam_npy_writer cgam_npy_writer;
-CGAM_API CGAM_NODISCARD cgam_status cgam_npy_begin(cgam_env *env, const char *path,
-                                                   cgam_dtype dtype, int ndim, const int64_t *shape,
-                                                   cgam_npy_writer **out);
-/* The next `count` elements in row-major order; CGAM_E_SHAPE when the shape has not so many. */
-CGAM_API CGAM_NODISCARD cgam_status cgam_npy_append(cgam_npy_writer *writer, const void *data,
-                                                    int64_t count);
-/* Frees the writer, whatever comes back; CGAM_E_SHAPE when elements are missing. */
-CGAM_API CGAM_NODISCARD cgam_status cgam_npy_finish(cgam_npy_writer *writer);
-CGAM_API void cgam_npy_abandon(cgam_npy_writer *writer); /* removes the temporary; NULL is fine */
 
 /* Several arrays into one .npz (stored) or .safetensors file, by the ending of `path`. Names are
  * UTF-8, not empty and each given once; `shape` may be NULL when ndim is 0. bf16 needs
@@ -85,8 +76,6 @@ typedef struct cgam_named_array {
     const int64_t *shape;
     const void *data;
 } cgam_named_array;
-CGAM_API CGAM_NODISCARD cgam_status cgam_arrays_write(cgam_env *env, const char *path, int count,
-                                                      const cgam_named_array *arrays);
 
 /* ---- Tables ------------------------------------------------------------------------------- */
 typedef struct cgam_table {
@@ -97,16 +86,6 @@ typedef struct cgam_table {
     int64_t rows, columns;     /* of numbers, so without the labels */
     const double *cells;       /* [rows, columns], NAN = none */
 } cgam_table;
-
-/* The column of numbers with that name, -1 = there is none. */
-CGAM_API int64_t cgam_table_column(const cgam_table *table, const char *name);
-/* The number in a row of the column with that name; NAN = there is none. */
-CGAM_API double cgam_table_get(const cgam_table *table, int64_t row, const char *name);
-/* As name.csv into the folder, which is made, with those above it. Numbers are the shortest that read
- * back exactly, integers without a point, no value is an empty field, infinities are inf and -inf;
- * labels are quoted where they have to be. */
-CGAM_API CGAM_NODISCARD cgam_status cgam_table_write(cgam_env *env, const cgam_table *table,
-                                                     const char *folder);
 
 #ifdef __cplusplus
 }

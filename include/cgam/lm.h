@@ -2,7 +2,7 @@
  *
  * libllama is loaded when it is first needed, so a program that never opens a model needs none of
  * it. It is looked for in the directory that CGAM_LLAMA names, where pkg-config found it when cgam
- * was built, and in the user's cache, where cgam_lm_fetch puts it.
+ * was built, and in the user's cache, where `cgam lm get` puts it.
  *
  * Layers are counted l = 0 .. L: 0 is the embedding of the token, l the residual stream after
  * block l, before the final norm.
@@ -12,23 +12,11 @@
 
 #include <cgam/base.h>
 
+#include <cgam/bank.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* ---- What is fetched ---------------------------------------------------------------------- */
-typedef struct cgam_lm_fetched {
-    char runtime[4096], model[4096];     /* paths in the cache */
-    bool runtime_fetched, model_fetched; /* false: it was there */
-    int64_t model_bytes;
-} cgam_lm_fetched;
-
-/* Brings libllama and the default model into the cache through npm, checked by digest. Does
- * nothing for what is there. progress NULL = silence. */
-CGAM_API CGAM_NODISCARD cgam_status cgam_lm_fetch(cgam_env *env, const cgam_progress *progress,
-                                                  cgam_lm_fetched *out);
-/* Where the default model is, or would be. */
-CGAM_API CGAM_NODISCARD cgam_status cgam_lm_model_path(cgam_env *env, char *path, size_t size);
 
 /* ---- Models ------------------------------------------------------------------------------- */
 typedef struct cgam_lm cgam_lm;
@@ -48,10 +36,6 @@ typedef struct cgam_lm_info {
 CGAM_API CGAM_NODISCARD cgam_status cgam_lm_open(cgam_env *env, const char *path, cgam_lm **out);
 CGAM_API void cgam_lm_close(cgam_lm *lm); /* NULL is fine */
 CGAM_API cgam_lm_info cgam_lm_describe(const cgam_lm *lm);
-CGAM_API cgam_env *cgam_lm_env(const cgam_lm *lm); /* the one it was opened with */
-CGAM_API size_t cgam_lm_bytes(const cgam_lm *lm);  /* of its file, and of its lens if it has one */
-/* SHA-256 of the file in 64 hexadecimal digits, computed when first asked for. */
-CGAM_API CGAM_NODISCARD cgam_status cgam_lm_sha256(cgam_lm *lm, const char **out);
 
 /* Tokens of a text, with the model's beginning-of-sequence token first if `begin`. Gives *out
  * [*count]; free it with cgam_lm_tokens_free. */
@@ -60,20 +44,6 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_lm_tokenize(cgam_lm *lm, const char *te
 CGAM_API void cgam_lm_tokens_free(cgam_lm *lm, void *block); /* NULL is fine */
 /* The bytes of a token as text into text[size], cut short if need be. */
 CGAM_API const char *cgam_lm_piece(const cgam_lm *lm, int32_t token, char *text, size_t size);
-
-/* Z [vocab, width]: the unembedding, tied or not, in f32 whatever it is stored as. */
-CGAM_API CGAM_NODISCARD cgam_status cgam_lm_unembedding(cgam_lm *lm, float *Z);
-/* The final norm: x = (h - m) / sqrt(mean (h - m)^2 + epsilon) * weights + bias. */
-typedef struct cgam_lm_norm {
-    double epsilon;
-    bool centred; /* the layer norm, m the mean of h; else the root mean square norm, m = 0 */
-    bool biased;  /* there is a bias */
-} cgam_lm_norm;
-/* weights [width]; bias [width], zeros where there is none. */
-CGAM_API CGAM_NODISCARD cgam_status cgam_lm_final_norm(cgam_lm *lm, float *weights, float *bias,
-                                                       cgam_lm_norm *out);
-/* out [vocab]: what the model adds to each word's score; *any says whether that is anything. */
-CGAM_API CGAM_NODISCARD cgam_status cgam_lm_score_bias(cgam_lm *lm, float *out, bool *any);
 
 /* ---- Chats -------------------------------------------------------------------------------- */
 typedef struct cgam_lm_message {
@@ -88,8 +58,6 @@ typedef struct cgam_lm_message {
 CGAM_API CGAM_NODISCARD cgam_status cgam_lm_chat(cgam_lm *lm, int64_t count,
                                                  const cgam_lm_message *messages, int32_t **out,
                                                  int64_t *length);
-/* Whether a token ends what is generated. */
-CGAM_API bool cgam_lm_ends(const cgam_lm *lm, int32_t token);
 
 /* ---- Edits -------------------------------------------------------------------------------- */
 /* What is put into the residual stream after block `layer` (0: the embedding), before anything
@@ -159,12 +127,6 @@ typedef struct cgam_lm_capture_opts {
 
 CGAM_API cgam_lm_capture_opts cgam_lm_capture_opts_default(void);
 
-/* Are the prompts that opts->there names those of whole batches, as a capture of all of them leaves them that was stopped? */
-CGAM_API CGAM_NODISCARD cgam_status cgam_lm_capture_goes_on(cgam_lm *lm, int64_t count,
-                                                            const cgam_lm_prompt *prompts,
-                                                            const cgam_lm_capture_opts *opts,
-                                                            bool *out);
-
 /* Takes the states [layers + 1, width] of the last token of prompt `which`; they are the
  * callee's to read until it returns. A failure stops the capture and is handed on. */
 typedef cgam_status (*cgam_lm_sink)(void *user, int64_t which, const float *states);
@@ -221,9 +183,321 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_lm_score(cgam_lm *lm, int64_t count,
                                                   const cgam_lm_candidate *candidate,
                                                   const cgam_lm_capture_opts *opts, double *out);
 
-/* libllama's own scores [vocab] of what follows the prompt; for checks. */
-CGAM_API CGAM_NODISCARD cgam_status cgam_lm_logits(cgam_lm *lm, const cgam_lm_prompt *prompt,
-                                                   float *out);
+/* ---- Text that a model writes, token by token, under edits of its residual stream. */
+
+/* How a text ended. */
+typedef enum cgam_lm_stop {
+    CGAM_LM_STOP_EOS,    /* the model ended it */
+    CGAM_LM_STOP_LENGTH, /* max_tokens, or the model's context is full */
+    CGAM_LM_STOP_WORD,   /* one of the stop words */
+    CGAM_LM_STOP_INTERRUPT
+} cgam_lm_stop;
+CGAM_API const char *cgam_lm_stop_name(
+    cgam_lm_stop stop); /* "eos", "length", "word", "interrupt" */
+
+typedef struct cgam_lm_token {
+    int32_t id;
+    double log_p; /* of this token where it was drawn, at temperature 1 and among all words */
+    double neff;  /* exp of the entropy of that distribution */
+} cgam_lm_token;
+
+typedef struct cgam_lm_generate_opts {
+    bool exact;              /* the plain pass; default false */
+    int64_t max_tokens;      /* default 64 */
+    double temperature;      /* default 0: greedy, ties to the lowest token */
+    double top_p;            /* default 1: among all words; at least the most probable one */
+    uint64_t seed;           /* default 0 */
+    const char *const *stop; /* [stop_count] words that end a text, which is cut before them */
+    int64_t stop_count;
+    cgam_lm_edits edits; /* of every prompt; default none */
+    const cgam_lm_edits
+        *edits_each; /* [count prompts] after those, each prompt's own; NULL: none */
+    /* Called with each token as it comes, in the order of the prompts; NULL: not. `text` are the
+     * bytes that have become certain with it, perhaps none: what may be the beginning of a stop word,
+     * or of a letter of several bytes, waits. At the end of a text with token NULL and the rest. */
+    cgam_status (*each)(void *user, int64_t which, const cgam_lm_token *token, const char *text);
+    void *user;
+} cgam_lm_generate_opts;
+CGAM_API cgam_lm_generate_opts cgam_lm_generate_opts_default(void);
+
+/* tokens hold all that were drawn, those of a stop word too, but not the one that ended the text. */
+typedef struct cgam_lm_text {
+    char *text;
+    cgam_lm_token *tokens;
+    int64_t count;
+    cgam_lm_stop stop;
+} cgam_lm_text;
+
+/* Continues every prompt; fills out [count], to be freed with cgam_lm_texts_free, also after a
+ * failure. An interruption is no failure: out holds what there is. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_lm_generate(cgam_lm *lm, int64_t count,
+                                                     const cgam_lm_prompt *prompts,
+                                                     const cgam_lm_generate_opts *opts,
+                                                     cgam_lm_text *out);
+CGAM_API void cgam_lm_texts_free(cgam_lm *lm, int64_t count, cgam_lm_text *texts);
+
+/* ---- Hidden states of prompts in a file, written while they are computed. */
+
+/* Writes states in f32 to a .npy or .safetensors file; in memory is one batch. opts says which: its
+ * layers, all_tokens, and how they are run (run, prompt_tokens); the rest is not used. NULL = the last
+ * token at all layers.
+ *
+ *   last token   [prompts, layers, width], named `states` in .safetensors
+ *   all tokens   [layers, tokens, width] for each prompt, named p0, p1, ..; .npy takes one prompt */
+CGAM_API CGAM_NODISCARD cgam_status cgam_lm_states_write(cgam_lm *lm, int64_t count,
+                                                         const cgam_lm_prompt *prompts,
+                                                         const cgam_lm_observe_opts *opts,
+                                                         const char *path);
+
+/* ---- What a hidden state says, read through the unembedding. */
+
+/* How a state h becomes scores over the vocabulary, <zeta, x>. */
+typedef enum cgam_lens_kind {
+    CGAM_LENS_RAW,  /* x = h */
+    CGAM_LENS_GAIN, /* x = h, less its mean if the norm is centred, times the final norm's weights:
+                       linear in h, and where nothing is added after the norm the argmax of NORM */
+    CGAM_LENS_NORM  /* x = the final norm of h: the model's own scores at the last layer */
+} cgam_lens_kind;
+CGAM_API const char *cgam_lens_kind_name(cgam_lens_kind kind); /* "raw", "gain", "norm" */
+CGAM_API bool cgam_lens_kind_find(const char *name, cgam_lens_kind *out);
+
+/* A model's unembedding as a bank of memories: rows as they are (RAW) or so that their products with
+ * a state are the scores of GAIN; stored as f32, f16 or bf16. Gives *out; free it with
+ * cgam_bank_free. The model may be closed before. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_lm_bank(cgam_lm *lm, cgam_lens_kind lens, cgam_dtype dtype,
+                                                 cgam_bank **out);
+
+typedef struct cgam_lens cgam_lens;
+
+/* Reads the unembedding and the final norm; keeps neither model nor file. Its scores are compared
+ * with libllama's own after one token: a model that does something else to them (scales or caps
+ * them) has no NORM lens, and asking for its scores is CGAM_E_UNSUPPORTED. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_lens_new(cgam_lm *lm, cgam_lens **out);
+
+CGAM_API void cgam_lens_free(cgam_lens *lens); /* NULL is fine */
+
+/* out [count, vocab]: the scores of states at H, H + stride, ... Products in f32. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_lens_scores(const cgam_lens *lens, cgam_lens_kind kind,
+                                                     int64_t count, const float *H, int64_t stride,
+                                                     float *out);
+
+/* How widely p = softmax(scores) is spread. Sums in double. */
+typedef struct cgam_spread {
+    double log_entropy; /* log N_eff = the entropy of p */
+    double log_ipr;     /* log N_eff = -log sum p^2 */
+    double mass;        /* on the tokens asked about */
+    int64_t top;        /* most probable token; ties go to the lowest */
+} cgam_spread;
+
+/* out [count] for the states at H, H + stride, ...; tokens [n_tokens] may hold -1, which is passed
+ * over. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_lens_spread(const cgam_lens *lens, cgam_lens_kind kind,
+                                                     int64_t count, const float *H, int64_t stride,
+                                                     int64_t n_tokens, const int32_t *tokens,
+                                                     cgam_spread *out);
+
+/* What a state makes of one token. */
+typedef struct cgam_answer {
+    double log_p;
+    double mass;  /* on the tokens asked about */
+    int64_t rank; /* tokens that score higher, or the same with a lower index */
+} cgam_answer;
+
+/* out [count]; target [count] tokens, -1: out is left as it is. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_lens_judge(const cgam_lens *lens, cgam_lens_kind kind,
+                                                    int64_t count, const float *H, int64_t stride,
+                                                    const int32_t *target, int64_t n_tokens,
+                                                    const int32_t *tokens, cgam_answer *out);
+
+/* ---- The layer x token picture: what every position of a text says after every layer, read
+ * through the lens.
+ *
+ * The final distribution of a position is the model's own, that of its last layer through the final
+ * norm. Cells compare with it: KL(final || layer) in nats, and the rank of the final distribution's
+ * most probable word. */
+
+typedef struct cgam_lens_word {
+    int32_t token;
+    double p;
+} cgam_lens_word;
+
+typedef struct cgam_lens_cell {
+    double neff;     /* exp of the entropy */
+    double kl_final; /* in nats; 0 after the last layer with NORM */
+    int64_t
+        rank_final; /* words that score above the final answer, or the same with a lower index */
+} cgam_lens_cell;
+
+typedef struct cgam_lens_view_opts {
+    cgam_lens_kind kind; /* NORM (default) or RAW */
+    int64_t top;         /* words of each cell; default 5 */
+    bool exact;          /* states by the plain pass; default false */
+    cgam_progress progress;
+} cgam_lens_view_opts;
+CGAM_API cgam_lens_view_opts cgam_lens_view_opts_default(void);
+
+typedef struct cgam_lens_view {
+    int64_t layers, tokens, top; /* layers: L + 1 */
+    int32_t *token;              /* [tokens] */
+    cgam_lens_cell *cells;       /* [tokens, layers] */
+    cgam_lens_word *words;       /* [tokens, layers, top] */
+} cgam_lens_view;
+
+/* The picture of a text, beginning-of-sequence token first. Fills *out; free it with
+ * cgam_lens_view_free, which copes with {0}. opts NULL = defaults. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_lens_view_make(cgam_lm *lm, const cgam_lens *lens,
+                                                        const char *text,
+                                                        const cgam_lens_view_opts *opts,
+                                                        cgam_lens_view *out);
+CGAM_API void cgam_lens_view_free(cgam_env *env, cgam_lens_view *view);
+
+/* ---- Captured states on disk, safe against being killed at any moment.
+ *
+ * One SQLite file. A row is one prompt run through one model: which file (by digest), how
+ * (libllama or the plain pass), which tokens, the text they came from, and the states of all
+ * layers with their digest. Beside it stands what the prompt was asked for as, one or several times:
+ * query so-and-so of a dataset with so many demonstrations. What has been committed stays; states on
+ * their way are lost together. */
+
+typedef struct cgam_store cgam_store;
+
+/* Gives a store, made if there is none and `create`; close it with cgam_store_close. A file that
+ * is no store, or one of a later version, is refused. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_store_open(cgam_env *env, const char *path, bool create,
+                                                    cgam_store **out);
+CGAM_API void cgam_store_close(cgam_store *store); /* NULL is fine; what is not committed is lost */
+
+/* What a prompt is, for the index of an export. Texts NULL and numbers -1: there is none. */
+typedef struct cgam_store_place {
+    const char *source; /* dataset or file */
+    const char *demos;  /* how its demonstrations are labelled: "true", "flipped", "foreign" */
+    const char *label;  /* word of the right answer */
+    int64_t seed, shots, query;
+} cgam_store_place;
+
+typedef struct cgam_collect_opts {
+    cgam_lm_capture_opts capture; /* its batch_end is not used */
+    cgam_dtype dtype;             /* how states are stored: f32 (default), f16 or bf16 */
+    const char *note;             /* kept with each row: what the prompts are; default NULL */
+    bool chat; /* cgam_lm_collect_prompts: each is the user's turn in the model's chat template */
+    const cgam_store_place *places; /* [count] what each of them is; default NULL */
+    bool all_tokens; /* keep the states of all tokens beside those of the last; needs a store */
+} cgam_collect_opts;
+CGAM_API cgam_collect_opts cgam_collect_opts_default(void);
+
+typedef struct cgam_collected {
+    int64_t found, computed; /* prompts that were in the store, and that had to be run */
+    int64_t tokens;          /* of those that were run */
+    double seconds;          /* running them */
+} cgam_collected;
+
+/* The states of prompts, from the store where they are there, else from the model and then into
+ * the store, a transaction every few seconds. texts [count] are kept with the rows. out
+ * [count, L + 1, d] may be NULL when the store is all that is wanted; store NULL = none. States come
+ * back as they are stored, whether they were run now or before. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_lm_collect(cgam_lm *lm, cgam_store *store, int64_t count,
+                                                    const cgam_lm_prompt *prompts,
+                                                    const char *const *texts,
+                                                    const cgam_collect_opts *opts, float *out,
+                                                    cgam_collected *report);
+
+/* ---- Looking into a store ----------------------------------------------------------------- */
+typedef struct cgam_store_group {
+    char model[65], name[64], engine[8]; /* digest; "llama" or "exact" */
+    int64_t layers, width, rows, bytes;
+    int64_t all_tokens; /* of the rows, how many have the states of all tokens */
+} cgam_store_group;
+
+/* Calls `each` for every model and engine, oldest first. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_store_list(
+    cgam_store *store, cgam_status (*each)(void *user, const cgam_store_group *g), void *user);
+
+typedef struct cgam_store_verdict {
+    int64_t rows, bad; /* bad: size or digest is another one */
+    int64_t first_bad; /* its row number, or -1 */
+    bool sound;        /* SQLite's own check of the file, and no bad rows */
+} cgam_store_verdict;
+CGAM_API CGAM_NODISCARD cgam_status cgam_store_check(cgam_store *store, cgam_store_verdict *out);
+
+/* The states of all tokens of a prompt as they were collected, [layers, count, width] in spans of some
+ * tokens, in order. *found false: the store has them not, or not all of them. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_store_tokens(cgam_store *store, cgam_lm *lm, bool exact,
+                                                      cgam_dtype dtype,
+                                                      const cgam_lm_prompt *prompt,
+                                                      cgam_lm_span_sink sink, void *user,
+                                                      bool *found);
+
+/* Writes the states of all tokens of one model and engine to .safetensors, in the order in which they
+ * were collected: p0, p1, .. [layers, tokens, width] in f32, and p0_tokens, p1_tokens, .. [tokens], the
+ * tokens. group NULL: the only one there is. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_store_export_tokens(cgam_store *store,
+                                                             const cgam_store_group *group,
+                                                             const char *path, int64_t *rows);
+
+/* Writes the states of one model and engine, a row for each place a prompt was asked for in: in the order
+ * in which series of prompts (source, seed, demonstrations) were first asked for, by query within one.
+ * A prompt without a place has one row. path.npy holds states [rows, L + 1, d]; .safetensors and .npz
+ * hold them as `states`, with, for each row, `query`, `shots`, `seed` and `label` (all -1: none; labels
+ * are counted as they come), `tokens` (how many the prompt has), and all `token_ids`, those of row i from
+ * `token_first`[i] on. Beside any of them path.index.csv has a line for each row, in the same order:
+ * row, source, demos, seed, shots, query, label, tokens, token_ids, text. group NULL: the only one there
+ * is. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_store_export(cgam_store *store,
+                                                      const cgam_store_group *group,
+                                                      const char *path, int64_t *rows);
+
+/* ---- Directions in the residual stream, one for each layer, in files and from data.
+ *
+ * Layers are those of lm.h: l = 0 .. L. A layer that a file says nothing of has zeros. Files:
+ *   .gguf         llama.cpp's control vectors, as repeng and cvector-generator write them too:
+ *                 direction.k is added after block k counted from 0, so it is layer k + 1. What is
+ *                 written begins with direction.1; layers 0 and 1 have no place in this form
+ *   .npy          (layers + 1, width)
+ *   .safetensors  an array `vectors` (layers + 1, width); the only array of a file is read whatever
+ *                 its name
+ * Magnitudes are kept. */
+
+typedef struct cgam_vector cgam_vector;
+
+/* Copies data [rows, width], row l for layer l; NULL = zeros. Gives *out; cgam_vector_free. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_vector_new(cgam_env *env, int64_t rows, int64_t width,
+                                                    const float *data, cgam_vector **out);
+CGAM_API void cgam_vector_free(cgam_vector *v); /* NULL is fine */
+
+/* Reads a file, by its ending. A file that is no vector, a NaN or an infinity: one line says where. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_vector_open(cgam_env *env, const char *path,
+                                                     cgam_vector **out);
+/* Writes a file, by its ending. *left_out: how many layers that are not zero have no place in it (0
+ * or 1 or 2, in .gguf alone); NULL is fine. hint: the model's architecture, kept in .gguf; NULL: none. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_vector_write(const cgam_vector *v, const char *path,
+                                                      const char *hint, int *left_out);
+
+CGAM_API int64_t cgam_vector_rows(const cgam_vector *v); /* the last layer there is, plus 1 */
+CGAM_API int64_t cgam_vector_width(const cgam_vector *v);
+/* [width], belongs to v; NULL past the last row. */
+CGAM_API const float *cgam_vector_row(const cgam_vector *v, int64_t layer);
+
+/* sum_i x[i] v[i]; all of one width, layers that some lack count as zeros. Gives *out. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_vector_sum(cgam_env *env, int64_t count,
+                                                    const cgam_vector *const *v, const double *x,
+                                                    cgam_vector **out);
+
+/* ---- Contrasts ---------------------------------------------------------------------------- */
+typedef enum cgam_contrast_kind {
+    CGAM_CONTRAST_MEAN, /* the mean of the differences */
+    /* The direction that the differences, taken from 0, have most in common: the first eigenvector of
+     * the sum of d d'. Its sign is that of its product with the mean, its length the root mean square of
+     * the differences' products with it: differences that are all alike give their mean. */
+    CGAM_CONTRAST_PCA
+} cgam_contrast_kind;
+CGAM_API const char *cgam_contrast_kind_name(cgam_contrast_kind kind); /* "mean", "pca" */
+CGAM_API bool cgam_contrast_kind_find(const char *name, cgam_contrast_kind *out);
+
+/* From differences [pairs, rows, width]: state of one text less that of the other. Gives *out. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_vector_contrast(cgam_env *env, int64_t pairs, int64_t rows,
+                                                         int64_t width, const float *differences,
+                                                         cgam_contrast_kind kind,
+                                                         cgam_vector **out);
 
 #ifdef __cplusplus
 }

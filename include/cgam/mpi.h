@@ -14,7 +14,7 @@
 #ifndef CGAM_MPI_H
 #define CGAM_MPI_H
 
-#include <cgam/ranks.h>
+#include <cgam/base.h>
 #include <mpi.h>
 
 #ifdef __cplusplus

@@ -186,7 +186,6 @@ CGAM_API extern const cgam_synapse_info cgam_synapse_kinds[];
 
 /* ---- What a network is -------------------------------------------------------------------- */
 CGAM_API int cgam_net_layers(const cgam_net *net);
-CGAM_API int cgam_net_synapses(const cgam_net *net);
 CGAM_API int cgam_net_parts(const cgam_net *net);    /* layers + synapses */
 CGAM_API int64_t cgam_net_size(const cgam_net *net); /* numbers in one state */
 
@@ -207,10 +206,7 @@ typedef struct cgam_synapse_view {
     const int *layers;
     double gain;
 } cgam_synapse_view;
-CGAM_API cgam_synapse_view cgam_net_synapse(const cgam_net *net, int synapse);
 
-/* Name of part i: layers first, then synapses. */
-CGAM_API const char *cgam_net_part_name(const cgam_net *net, int part);
 /* Number of a layer by name, -1 when there is none. */
 CGAM_API int cgam_net_find(const cgam_net *net, const char *layer);
 

@@ -40,7 +40,6 @@ typedef enum cgam_end {
     CGAM_END_ROSE      /* mode flow: the energy rose, or the integrator could not go on */
 } cgam_end;
 CGAM_API const char *cgam_end_name(cgam_end end);
-CGAM_API bool cgam_end_find(const char *name, cgam_end *out); /* false: no such name */
 
 /* How scores become weights: softmax (order 0) or alpha-entmax of order A, 1 < A <= 2,
  *   p = [1 + (A - 1)(beta r - tau)]_+^(1 / (A - 1)), tau such that p adds up to 1.
@@ -174,7 +173,6 @@ typedef enum cgam_transition_kind {
     CGAM_TRANSITION_WINNER     /* the leader changes */
 } cgam_transition_kind;
 CGAM_API const char *cgam_transition_kind_name(cgam_transition_kind kind);
-CGAM_API bool cgam_transition_kind_find(const char *name, cgam_transition_kind *out);
 
 typedef struct cgam_transition {
     double beta;
@@ -224,7 +222,6 @@ typedef enum cgam_path {
     CGAM_PATH_ANNEAL  /* mode anneal: each query by itself */
 } cgam_path;
 CGAM_API const char *cgam_path_name(cgam_path path);
-CGAM_API bool cgam_path_find(const char *name, cgam_path *out); /* false: no such name */
 
 enum { CGAM_RECALL_GROUP = 64 }; /* the most queries that go together */
 
@@ -273,6 +270,105 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_recall_run(const cgam_recall *plan,
 CGAM_API CGAM_NODISCARD cgam_status cgam_recall_once(const cgam_bank *bank, const double *q,
                                                      const double *c, const cgam_recall_opts *opts,
                                                      cgam_result *out);
+
+/* The fields of a struct as a table (base.h), by the struct's name without cgam_: "recall_opts",
+ * "result", "bank_info", "gate_info", "point", ..; NULL if there is no table of that name. */
+CGAM_API const cgam_field *cgam_fields(const char *of);
+
+/* ---- Why a recall answers as it does - the score of a memory in parts, and how far each
+ * parameter can be moved before the answer changes its kind. */
+
+/* r_i = evidence + bias + feedback. A flow that has not settled has another r_i. */
+typedef struct cgam_score_parts {
+    double evidence; /* <zeta_i, q> */
+    double bias;     /* lambda (A^-1 u)_i */
+    double feedback; /* lambda^2 (A^-1 p)_i; 0 in mode first */
+} cgam_score_parts;
+/* Of the `count` memories index[]: q [d], c [d_c] or NULL = no context, p [n] as the recall gave it,
+ * NULL in mode first. CGAM_E_SINGULAR at the critical point, where A^-1 p is not defined. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_recall_parts(const cgam_recall *plan, const double *q,
+                                                      const double *c, const double *p,
+                                                      int64_t count, const int64_t *index,
+                                                      cgam_score_parts *out);
+
+/* Each with the plan's other two parameters held. */
+typedef struct cgam_marks {
+    double alpha_crit; /* of the bank; infinite when no penalty is critical */
+    double alpha_fold; /* where the branch of fixed points from alpha = 0 ends, to 1e-4; NAN: it
+                           reaches alpha_crit, or 10 where that comes first */
+    double
+        lambda_unique_max;  /* up to here the fixed point is proved unique; 0 from alpha_crit on */
+    double beta_unique_max; /* likewise; infinite at lambda = 0 */
+} cgam_marks;
+/* Costs as much as cgam_bank_inspect, and many coupled recalls for the fold. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_recall_marks(const cgam_recall *plan, const double *q,
+                                                      const double *c, cgam_marks *out);
+
+/* ---- What a bank allows - the spectrum of its Gram matrix, its critical penalty, and what
+ * given parameters mean for a coupled recall. The verb `inspect` prints it. */
+
+typedef struct cgam_inspection {
+    cgam_bank_info bank;
+    cgam_gram_info gram;
+    cgam_gate_info gate;      /* of A(alpha), alpha_crit known with full effort */
+    double contraction;       /* beta lambda^2 / (2 eta_min), rounded up; NAN where eta_min <= 0 */
+    bool unique;              /* contraction < 1: one answer, proved; false: not decided */
+    double lambda_unique_max; /* the largest lambda with that proof */
+} cgam_inspection;
+
+/* O(min(n, d)^2 max(n, d)). alpha >= 0, beta > 0, lambda >= 0. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_bank_inspect(const cgam_bank *bank, double alpha,
+                                                      double beta, double lambda,
+                                                      cgam_inspection *out);
+
+/* ---- The fixed points of a coupled recall, as many as starts reveal, and what each of them is.
+ *
+ * The energy E(s) of recall.h has a critical point at every fixed point: minima, where recalls end, and
+ * saddles between them. Descents are started from where a recall starts, from equal weights, from all
+ * weight on one memory, from pairs and larger sets of leaders and from random weights; Newton's method,
+ * which does not mind where it is uphill, looks for saddles from the same starts and from the ridge between
+ * two points. docs/theorems/variational.md has the theory. */
+
+typedef struct cgam_landscape_opts {
+    int64_t starts; /* random starts, beside those that are tried in any case; >= 0, default 64 */
+    uint64_t seed;  /* of them; default 0 */
+    cgam_progress progress; /* in descents, then in searches for saddles; default silence */
+} cgam_landscape_opts;
+CGAM_API cgam_landscape_opts cgam_landscape_opts_default(void);
+
+typedef struct cgam_point {
+    bool minimum;   /* else a saddle, a maximum being one of the highest index */
+    int64_t index;  /* how many directions lead down: negative eigenvalues of the Hessian of E */
+    double energy;  /* E(s) */
+    int64_t winner; /* with the largest p, ties to the lowest index */
+    double p;       /* of winner */
+    double neff_entropy;
+    double basin;       /* share of the descents that ended here */
+    double fold_margin; /* lambda_min(A - lambda^2 beta (diag p - pp')), from below */
+    bool fold_margin_proved;
+    double p_error; /* bound of |p - p*|_2 */
+    bool p_error_proved;
+} cgam_point;
+
+typedef struct cgam_landscape {
+    int64_t count;
+    cgam_point *points; /* [count] by rising energy */
+    double *p;          /* [count, n] */
+    int unique;         /* 1 proved, 0 there are several, -1 not decided */
+    bool unique_proved; /* with 0: error bounds keep two apart */
+    int64_t starts;     /* descents in all */
+    int64_t
+        unresolved; /* of those, and of Newton's, ended at no point that could be told from others */
+    int64_t euler;  /* sum of (-1)^index: 1 where all points are found and none is degenerate */
+} cgam_landscape;
+
+/* plan: mode coupled; with opts.certify margins are eigenvalues. q [d], c [d_c] or NULL. Every memory is a
+ * start where there are at most 1024, else the 1024 that lead. The same bits on any number of threads. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_landscape_find(const cgam_recall *plan, const double *q,
+                                                        const double *c,
+                                                        const cgam_landscape_opts *opts,
+                                                        cgam_landscape *out);
+CGAM_API void cgam_landscape_free(cgam_env *env, cgam_landscape *landscape); /* leaves it empty */
 
 #ifdef __cplusplus
 }

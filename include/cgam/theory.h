@@ -6,6 +6,8 @@
 
 #include <cgam/gate.h>
 
+#include <cgam/net.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -28,12 +30,9 @@ CGAM_API cgam_gaps cgam_separation_gaps(int64_t n, const double *b, const double
 /* Exact retrieval: with p = entmax_A(beta r), 1 < A <= 2, p(mu) = 1 and every other p is 0 if and only if
  * (A - 1) beta gap >= 1, equality included. Products are taken as if in twice the precision. */
 CGAM_API bool cgam_margin_exact(double order, double beta, double gap);
-/* The gap from which on that is so: 1 / ((A - 1) beta). */
-CGAM_API double cgam_margin_gap(double order, double beta);
 /* P(mu) >= the first entry of entmax_A(beta gap, 0, .., 0) of n entries. n = 1 gives 1. _below: a double
  * that is no more than it, rounding included; 1 only where retrieval is exact. */
 CGAM_API double cgam_margin_bound(int64_t n, double order, double beta, double gap);
-CGAM_API double cgam_margin_bound_below(int64_t n, double order, double beta, double gap);
 
 /* ---- Criticality of the gates (lambda = 0) ------------------------------------------------ */
 typedef struct cgam_winner {
@@ -118,13 +117,6 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_coupled_energy(const cgam_gate *gate, d
                                                         double lambda, const double *b,
                                                         const double *u, const double *s,
                                                         double *energy, double *gradient);
-/* F(p) = -<b + lambda A^-1 u, p> - lambda^2 p'A^-1 p / 2 - H(p) / beta on the simplex, H the entropy,
- * whose critical points are the fixed points; and its gradient (NULL = not wanted), infinite where
- * p_i = 0. A is positive definite. */
-CGAM_API CGAM_NODISCARD cgam_status cgam_coupled_free_energy(const cgam_gate *gate, double beta,
-                                                             double lambda, const double *b,
-                                                             const double *u, const double *p,
-                                                             double *energy, double *gradient);
 /* |diag p - pp'|_2, the norm of the softmax Jacobian over beta; never above 1/2. O(n). */
 CGAM_API double cgam_softmax_norm(int64_t n, const double *p);
 /* The free bound of it, 2 max p (1 - p). */
@@ -163,6 +155,66 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_hopfield_bound(const cgam_bank *bank, d
 CGAM_API CGAM_NODISCARD cgam_status cgam_attention(cgam_env *env, int64_t m, int64_t n, int64_t d_k,
                                                    int64_t d_v, const double *Q, const double *K,
                                                    const double *V, double *out);
+
+/* ---- Memories as networks - the two-stage memory, the modern Hopfield network and the dense
+ * associative memory, each built of layers and synapses over a bank (net.h) and ready to flow
+ * (flow.h). They are the definitions that the fast paths (recall.h, theory.h) are held against. */
+
+/* ---- The two-stage memory ----------------------------------------------------------------- */
+/* Layers by number. Context, gates and query are quadratic, retrieval is a log-sum-exp.
+ *   h1 -s'Wc      h2 alpha/2 s'(G - diag G)s      h3 -lambda s'p      h4 -q'Z'p
+ *   tau_c c' = W's - c         tau_s s' = Wc - alpha (G - diag G)s + lambda p - s
+ *   tau_r r' = lambda s + Zq - r         tau_q q' = Z'p - q                  p = softmax(beta r),
+ * or the alpha-entmax of order `entmax`. */
+enum { CGAM_NET_CONTEXT, CGAM_NET_GATES, CGAM_NET_RETRIEVAL, CGAM_NET_QUERY };
+
+typedef struct cgam_memory_net_opts {
+    double alpha, beta, lambda; /* default 0, 1, 1 */
+    const double *P;            /* [d, d_c], default NULL = the identity, d_c = d */
+    const double *W;            /* [n, d_c], default NULL; at most one of P and W, both borrowed
+                                   until the network is freed */
+    int64_t d_c;                /* needed with P or W */
+    double tau_c, tau_s, tau_r, tau_q; /* default 1 each */
+    double entmax;                     /* 1 < entmax <= 2; default 0 = softmax */
+} cgam_memory_net_opts;
+CGAM_API cgam_memory_net_opts cgam_memory_net_opts_default(void);
+
+/* Borrows the bank until the network is freed. Context and query are not clamped by this: clamps
+ * belong to a flow. An evaluation takes one pass over the bank in each direction. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_memory_net_new(const cgam_bank *bank,
+                                                        const cgam_memory_net_opts *opts,
+                                                        cgam_net **out);
+
+/* ---- Memories of one stage ---------------------------------------------------------------- */
+/* The modern Hopfield network: a visible layer (0, "visible", identity, d numbers, tau 1) and
+ * memories behind it. tau_hidden > 0 makes them a layer (1, "hidden", softmax with beta); 0 takes
+ * them as settled, and the energy is then that of cgam_hopfield_energy but for the constants, and
+ * a step of length 1 by Euler's method its update. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_hopfield_net_new(const cgam_bank *bank, double beta,
+                                                          double tau_hidden, cgam_net **out);
+
+/* A dense associative memory (Krotov and Hopfield 2016, 2021): visible units a = tanh(beta v) and
+ * memories with rectified powers of degree `power`, as above. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_dense_net_new(const cgam_bank *bank, double beta,
+                                                       double power, double tau_hidden,
+                                                       cgam_net **out);
+/* Its fast path, memories settled: E(v) = sum (v a - log cosh(beta v) / beta)
+ *   - sum over memories of max(<zeta, a>, 0)^power / power,   v [d]. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_dense_energy(const cgam_bank *bank, double beta,
+                                                      double power, const double *v,
+                                                      double *energy);
+/* out[d] = Z' max(Z a, 0)^(power - 1): the map whose fixed points the network rests at. The energy
+ * does not rise under it. out may be v. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_dense_update(const cgam_bank *bank, double beta,
+                                                      double power, const double *v, double *out);
+
+/* F(p) = -<b + lambda A^-1 u, p> - lambda^2 p'A^-1 p / 2 - H(p) / beta on the simplex, H the entropy,
+ * whose critical points are the fixed points; and its gradient (NULL = not wanted), infinite where
+ * p_i = 0. A is positive definite. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_coupled_free_energy(const cgam_gate *gate, double beta,
+                                                             double lambda, const double *b,
+                                                             const double *u, const double *p,
+                                                             double *energy, double *gradient);
 
 #ifdef __cplusplus
 }

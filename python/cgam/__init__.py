@@ -27,7 +27,7 @@ from . import lm, net, theory  # noqa: E402
 from .bank import Bank, Plan  # noqa: E402
 from .gate import Gate, GateInfo, Spectrum, SpectrumInfo  # noqa: E402
 from .net import Flow, Layer, Net  # noqa: E402
-from .results import Branch, Inspection, Landscape, Recall, Recalls  # noqa: E402
+from .results import Branch, Inspection, Landscape, Recall, Recalls, fields  # noqa: E402
 from .verbs import Document, run, study, verbs  # noqa: E402
 
 if _TYPE_CHECKING:
@@ -46,6 +46,6 @@ def __getattr__(name: str) -> _Any:
 __version__ = _core.version()
 __all__ = [
     "Bank", "Branch", "Classifier", "Document", "Error", "Flow", "Gate", "GateInfo", "InputError", "Inspection", "Landscape", "Layer",
-    "MachineError", "MissingError", "Net", "Plan", "Recall", "Recalls", "Spectrum", "SpectrumInfo", "lm", "net",
+    "MachineError", "MissingError", "Net", "Plan", "Recall", "Recalls", "Spectrum", "SpectrumInfo", "fields", "lm", "net",
     "run", "study", "theory", "verbs",
 ]

@@ -1,6 +1,7 @@
 """Banks of memories and plans of recall."""
+import dataclasses
 import os
-from typing import Any, Dict, Optional, Tuple, Union
+from typing import Any, Dict, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -19,19 +20,27 @@ class Plan:
 
     Made by `Bank.plan`. Threads may share it."""
 
-    __slots__ = ("bank", "_handle", "_dc", "_top", "__weakref__")
+    __slots__ = ("bank", "names", "_handle", "_dc", "_n", "_top", "__weakref__")
 
     def __init__(self, bank: "Bank", mode: Optional[str] = None, *, projection: Any = None,
-                 gate_weights: Any = None, top: Optional[int] = None, **options: Any) -> None:
+                 gate_weights: Any = None, top: Optional[int] = None, only: Any = None, names: Any = None,
+                 **options: Any) -> None:
+        self.names: Optional[Sequence[str]] = _names(names, bank.n)
+        among, self._n = bank._handle, bank.n
         if projection is not None:
             projection = f64(projection, "projection")
         if gate_weights is not None:
             gate_weights = f64(gate_weights, "gate_weights")
-        self._handle = _core.plan_new(bank._handle, mode, projection, gate_weights, options or None)
+        if only is not None:
+            keep = _mask(only, bank.n, self.names)
+            among, self._n = _core.bank_only(among, _bits(keep)), int(keep.sum())
+            if gate_weights is not None and gate_weights.shape[:1] == (bank.n,):
+                gate_weights = np.ascontiguousarray(gate_weights[keep])
+        self._handle = _core.plan_new(among, mode, projection, gate_weights, options or None)
         self.bank = bank
         weights = gate_weights if projection is None else projection
         self._dc: int = bank.d if weights is None else weights.shape[1]
-        self._top: int = min(_top() if top is None else _count(top, "top"), bank.n)
+        self._top: int = min(_top() if top is None else _count(top, "top"), self._n)
 
     def recall(self, query: Any, context: Any = None, *, target: Any = None, top: Optional[int] = None,
                vectors: bool = False, readout: bool = False) -> Union[Recall, Recalls]:
@@ -46,7 +55,7 @@ class Plan:
         q = f64(query, "query")
         if context is not None:
             context = f64(context, "context")
-        k = self._top if top is None else min(_count(top, "top"), self.bank.n)
+        k = self._top if top is None else min(_count(top, "top"), self._n)
         if q.ndim != 1:
             return self._many(q, context, target, k, vectors, readout)
         if target is not None:
@@ -56,11 +65,12 @@ class Plan:
         fields: Dict[str, Any] = {"p_all": None, "s": None, "r": None, "readout": None}
         if vectors:
             for name in ("p_all", "s", "r"):
-                fields[name] = _empty(self.bank.n, F64)
+                fields[name] = _empty(self._n, F64)
         if readout:
             fields["readout"] = _empty(self.bank.d, F64)
         fields["_block"] = _run(self._handle, 1, k, q, context, target, None, None, None, None,
                                 *fields.values())
+        fields["_names"] = self.names
         return make(fields)
 
     def _many(self, q: Array, c: Optional[Array], target: Any, k: int, vectors: bool,
@@ -68,7 +78,7 @@ class Plan:
         bank = self.bank
         if q.ndim != 2 or q.shape[1] != bank.d:
             raise ValueError(f"query: shape {q.shape}, ({bank.d},) or (B, {bank.d}) is expected")
-        B, n = q.shape[0], bank.n
+        B, n = q.shape[0], self._n
         if B == 0:
             raise ValueError("query: there are none")
         if c is not None and c.shape not in ((self._dc,), (B, self._dc)):
@@ -83,7 +93,7 @@ class Plan:
         out = _empty((B, bank.d)) if readout else None
         _run(self._handle, B, k, q, c, target, results.view(np.uint8), index, p,
                        log_p, p_all, s, r, out)
-        return Recalls(results, index, p, log_p, p_all, s, r, out)
+        return Recalls(results, index, p, log_p, p_all, s, r, out, self.names)
 
     def landscape(self, query: Any, context: Any = None, *, starts: Optional[int] = None,
                   seed: int = 0) -> Landscape:
@@ -95,7 +105,7 @@ class Plan:
         points, p, rest = _core.plan_landscape(self._handle, *self._one(query, context), count,
                                                _count(seed, "seed", 2**64 - 1))
         found = np.frombuffer(points, POINT_DTYPE)
-        return Landscape(found, np.frombuffer(p, F64).reshape(len(found), self.bank.n), **rest)
+        return Landscape(found, np.frombuffer(p, F64).reshape(len(found), self._n), **rest)
 
     def branch(self, query: Any, context: Any = None) -> Branch:
         """The branch that a recall of mode "anneal" follows from small beta up to the plan's."""
@@ -201,30 +211,19 @@ class Bank:
         _core.bank_row(self._handle, i % self.n, out)
         return out
 
-    def plan(self, mode: Optional[str] = None, *, alpha: Optional[float] = None,
-             beta: Optional[float] = None, lam: Optional[float] = None,
-             activation: Optional[str] = None, projection: Any = None, gate_weights: Any = None,
-             top: Optional[int] = None, **options: Any) -> Plan:
+    def plan(self, mode: Optional[str] = None, *, projection: Any = None, gate_weights: Any = None,
+             top: Optional[int] = None, only: Any = None, names: Any = None, **options: Any) -> Plan:
         """Prepares recalls of one mode.
 
         mode          "first" (default), "coupled", "flow" or "anneal"
-        alpha         penalty between similar memories, 0 or more; default 0
-        beta          inverse temperature, above 0; default 1
-        lam           coupling of gates and retrieval, 0 or more; default 1
-        activation    "softmax" (default), "sparsemax", "entmax15" or "entmax:A", 1 < A <= 2
         projection    P (d, d_c): gates see Z P c;   gate_weights  W (N, d_c): gates see W c
-        options       certify, tol, max_iter, plain, memory_max; mode anneal: beta_start; mode flow: tau_c, tau_s, tau_r, tau_q,
-                      t_max, steady, free_context, free_query (include/cgam/recall.h says what they are)
+        only          recall among these memories: booleans (N,), row numbers, or names; rows keep their numbers
+        names         of all memories, a sequence or a file with one a line; results then have top_names
+        options       alpha, beta, lam, activation, fast, tol_p, none, certify, tol, max_iter, ..: all that
+                      `cgam.fields("recall_opts")` describes, with _ for -, and lam for lambda
         """
-        if alpha is not None:
-            options["alpha"] = alpha
-        if beta is not None:
-            options["beta"] = beta
-        if lam is not None:
-            options["lam"] = lam
-        if activation is not None:
-            options["entmax"] = _core.activation_order(activation)
-        return Plan(self, mode, projection=projection, gate_weights=gate_weights, top=top, **options)
+        return Plan(self, mode, projection=projection, gate_weights=gate_weights, top=top, only=only, names=names,
+                    **options)
 
     def recall(self, query: Any, context: Any = None, *, target: Any = None, top: Optional[int] = None,
                vectors: bool = False, readout: bool = False, **options: Any) -> Union[Recall, Recalls]:
@@ -235,7 +234,9 @@ class Bank:
     def inspect(self, alpha: Optional[float] = None, *, beta: Optional[float] = None,
                 lam: Optional[float] = None) -> Inspection:
         """Spectrum, critical penalty, and what the parameters mean for a coupled recall."""
-        return Inspection(**_core.bank_inspect(self._handle, alpha, beta, lam))
+        found = _core.bank_inspect(self._handle, alpha, beta, lam)
+        found["negative_modes"] = found["negative"]
+        return Inspection(**{f.name: found[f.name] for f in dataclasses.fields(Inspection)})
 
     def gate(self, alpha: float, *, full: bool = False) -> Gate:
         """The gate operator A(alpha), factored; full: also find alpha_crit, whatever it costs."""
@@ -256,6 +257,45 @@ class Bank:
         out = _empty(self.d)
         _core.bank_combine(self._handle, vector(w, "w", self.n), out)
         return out
+
+
+def _names(names: Any, n: int) -> Optional[Sequence[str]]:
+    if names is None:
+        return None
+    if isinstance(names, (str, os.PathLike)):
+        with open(names, encoding="utf-8") as file:
+            names = file.read().splitlines()
+    if len(names) != n:
+        raise ValueError(f"names: {len(names)} names, memories are {n}")
+    known: Sequence[str] = list(names)
+    return known
+
+
+def _mask(only: Any, n: int, names: Optional[Sequence[str]]) -> Any:
+    """The memories that count, as booleans (N,)."""
+    if names is not None and all(isinstance(name, str) for name in only):
+        wanted = set(only)
+        unknown = wanted.difference(names)
+        if unknown:
+            raise ValueError(f"only: no memory is called '{min(unknown)}'")
+        return np.array([name in wanted for name in names])
+    rows = as_array(only, "only")
+    if rows.dtype == bool and rows.shape == (n,):
+        return rows
+    if rows.dtype.kind not in "iu" or rows.ndim != 1:
+        raise ValueError(f"only: booleans ({n},) or row numbers are expected, not {rows.dtype}{list(rows.shape)}")
+    if rows.size and not (0 <= rows.min() and rows.max() < n):
+        raise ValueError(f"only: memories are 0 to {n - 1}")
+    keep = np.zeros(n, bool)
+    keep[rows] = True
+    return keep
+
+
+def _bits(keep: Any) -> Any:
+    """A mask as the library takes it: 64 memories a word, the first the lowest bit."""
+    padded = np.zeros((len(keep) + 63) // 64 * 64, bool)
+    padded[:len(keep)] = keep
+    return np.packbits(padded, bitorder="little").view("<u8")
 
 
 def _top() -> int:

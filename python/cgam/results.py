@@ -1,12 +1,20 @@
 """What comes back: frozen dataclasses that show themselves in a line, and in a notebook as a table."""
 import dataclasses
 import html
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Type, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from . import _core
 from ._arrays import Array
+
+_END_NAMES: List[str] = _core.end_names()
+RESULT_DTYPE = np.dtype(_core.result_layout())
+POINT_DTYPE, PATH_DTYPE = (np.dtype(layout) for layout in _core.landscape_layouts())
+_NUMBERS: Tuple[str, ...] = RESULT_DTYPE.names or ()
+_TOP = ("top_index", "top_p", "top_log_p")
+_T = TypeVar("_T")
 
 
 def show(value: Any) -> str:
@@ -29,12 +37,15 @@ class Shown:
         parts = ", ".join(f"{name}={show(getattr(self, name))}" for name in self._short)
         return f"{type(self).__name__}({parts})"
 
+    def _shown(self) -> List[str]:
+        return [f.name for f in dataclasses.fields(self)]
+
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(f.name)}</th>"
-            f"<td>{html.escape(show(getattr(self, f.name)))}</td></tr>"
-            for f in dataclasses.fields(self)
-            if getattr(self, f.name) is not None
+            f"<tr><th style='text-align:left'>{html.escape(f)}</th>"
+            f"<td>{html.escape(show(getattr(self, f)))}</td></tr>"
+            for f in self._shown()
+            if getattr(self, f) is not None
         )
         return f"<table><caption>{type(self).__name__}</caption>{rows}</table>"
 
@@ -42,44 +53,19 @@ class Shown:
 _CERTIFICATES = ("p_lower_bound", "contraction", "local_contraction", "fold_margin", "p_error", "unique")
 
 
-@dataclasses.dataclass(frozen=True, repr=False, eq=False)
-class Recall(Shown):
-    """One query's answer. NaN marks what is undefined or was not computed; see docs/python."""
+def _with_results(cls: Type[_T]) -> Type[_T]:
+    """A dataclass whose first fields are those of the library's results."""
+    cls.__annotations__ = {**{name: Any for name in _NUMBERS}, **cls.__annotations__}
+    return dataclasses.dataclass(frozen=True, repr=False, eq=False)(cls)
 
-    winner: int  #: the memory with the largest score; ties go to the lowest index
-    focus: int  #: the target where one was given, else the winner: p and gaps speak of it
-    focus_rank: int  #: how many memories score higher
-    p: float
-    log_p: float
-    neff_entropy: float  #: exp(entropy of p)
-    neff_ipr: float  #: 1 / sum of p squared
-    support: int  #: memories with p > 0; with softmax all of them
-    exact: bool  #: with a sparse activation: p of the focus is proved to be 1
-    gap: float  #: lead in score over the best competitor
-    gap_raw: float
-    gap_gate: float
-    p_lower_bound: float
-    p_lower_bound_proved: bool
-    iterations: int
-    newton_steps: int
-    end: str  #: "direct", "converged", "max_iter", "stalled", "diverged", "horizon", "rose"
-    change: float
-    time: float
-    energy_start: float
-    energy_end: float
-    energy_rise: float
-    contraction: float
-    contraction_proved: bool
-    unique: Optional[bool]  #: True proved, False two fixed points were found, None not decided
-    unique_proved: bool
-    fold_margin: float
-    fold_margin_exact: bool
-    fold_margin_proved: bool
-    p_error: float
-    p_error_proved: bool
-    local_contraction: float
-    local_contraction_proved: bool
-    readout_left_out: float
+
+@_with_results
+class Recall(Shown):
+    """One query's answer: the fields of cgam_result as attributes (winner, p, gap, unique, p_from, ..).
+
+    `cgam.fields("result")` describes them. NaN marks what is undefined or was not computed; winner is None where none of
+    the memories wins, unique is None where it is not decided."""
+
     top_index: NDArray[np.int64]  #: (k,) most probable first
     top_p: Array  #: (k,)
     top_log_p: Array  #: (k,)
@@ -92,7 +78,7 @@ class Recall(Shown):
 
     def __getattr__(self, name: str) -> Any:
         # A recall is made of the bytes that the library wrote; its fields appear when first looked at.
-        if name not in _FIELDS or "_block" not in self.__dict__:
+        if (name not in _NUMBERS and name not in _TOP) or "_block" not in self.__dict__:
             raise AttributeError(f"{type(self).__name__} has no {name}")
         fields = self.__dict__
         if name not in _TOP:
@@ -102,6 +88,15 @@ class Recall(Shown):
             for key, row in zip(_TOP, numbers.reshape(3, -1)):
                 fields[key] = row.view(np.int64) if key == "top_index" else row
         return fields[name]
+
+    def __dir__(self) -> List[str]:
+        return [*object.__dir__(self), *_NUMBERS]
+
+    @property
+    def top_names(self) -> Optional[List[str]]:
+        """The names of the most probable memories, where the plan has names."""
+        names = self.__dict__.get("_names")
+        return None if names is None else [names[i] for i in self.top_index]
 
     @property
     def top(self) -> List[Tuple[int, float]]:
@@ -132,7 +127,7 @@ class Recall(Shown):
 class Recalls(Shown):
     """Many queries' answers: the fields of Recall as arrays (B,), and `recalls[i]` as one of them.
 
-    `unique` is 1 proved, 0 two fixed points were found, -1 not decided."""
+    `unique` is 1 proved, 0 two fixed points were found, -1 not decided; `winner` is -1 where none of the memories wins."""
 
     results: NDArray[Any]  #: (B,) structured, a field for each number of Recall
     top_index: NDArray[np.int64]  #: (B, k)
@@ -142,8 +137,15 @@ class Recalls(Shown):
     s: Optional[Array] = None  #: (B, N)
     r: Optional[Array] = None  #: (B, N)
     readout: Optional[Array] = None  #: (B, d)
+    names: Optional[Sequence[str]] = None  #: of all memories, where the plan has them
 
     _short = ("winner", "p", "gap", "top_index")
+
+    @property
+    def top_names(self) -> Optional[List[List[str]]]:
+        """The names of the most probable memories of each query, where the plan has names."""
+        names = self.names
+        return None if names is None else [[names[i] for i in row] for row in self.top_index]
 
     @property
     def top(self) -> List[List[Tuple[int, float]]]:
@@ -175,6 +177,8 @@ class Recalls(Shown):
         fields = {name: row[name].item() for name in _NUMBERS}
         fields["end"] = _END_NAMES[fields["end"]]
         fields["unique"] = None if fields["unique"] < 0 else bool(fields["unique"])
+        fields["winner"] = None if fields["winner"] < 0 else fields["winner"]
+        fields["_names"] = self.names
         for name in ("top_index", "top_p", "top_log_p", "p_all", "s", "r", "readout"):
             whole = getattr(self, name)
             fields[name] = None if whole is None else whole[i]
@@ -272,11 +276,8 @@ def axes(ax: Any) -> Any:
     return pyplot.subplots()[1]
 
 
-from . import _core  # noqa: E402
-
-_END_NAMES: List[str] = _core.end_names()
-RESULT_DTYPE = np.dtype(_core.result_layout())
-POINT_DTYPE, PATH_DTYPE = (np.dtype(layout) for layout in _core.landscape_layouts())
-_NUMBERS: Tuple[str, ...] = RESULT_DTYPE.names or ()
-_TOP = ("top_index", "top_p", "top_log_p")
-_FIELDS = frozenset(f.name for f in dataclasses.fields(Recall))
+def fields(struct: str) -> List[Tuple[str, str, str]]:
+    """What the library says of a struct, field by field: (name, kind, words). "recall_opts" are the options of a recall,
+    "result" its answer; also "bank_info", "gate_info", "spectrum_info", "point", "anneal_point", "flow_report", .."""
+    rows: List[Tuple[str, str, str]] = _core.fields(struct)
+    return rows

@@ -1,18 +1,6 @@
 /* bank.c: banks over buffers and files. */
 #include "core.h"
 
-static field info_fields[] = {
-    {"n", 'q', offsetof(cgam_bank_info, n), NULL, NULL},
-    {"d", 'q', offsetof(cgam_bank_info, d), NULL, NULL},
-    {"norm_min", 'd', offsetof(cgam_bank_info, norm_min), NULL, NULL},
-    {"norm_max", 'd', offsetof(cgam_bank_info, norm_max), NULL, NULL},
-    {"equal_norms", 'b', offsetof(cgam_bank_info, equal_norms), NULL, NULL},
-    {"unit", 'b', offsetof(cgam_bank_info, unit), NULL, NULL},
-    {"zero_rows", 'q', offsetof(cgam_bank_info, zero_rows), NULL, NULL},
-    {"mapped", 'b', offsetof(cgam_bank_info, mapped), NULL, NULL},
-    {NULL, 0, 0, NULL, NULL},
-};
-
 /* Rows of the view as the library wants them: two axes, elements side by side, rows apart by a whole
  * number of elements. errors are ValueErrors. */
 static int check_rows(const Py_buffer *v, cgam_dtype dtype, int64_t *stride)
@@ -99,11 +87,7 @@ static PyObject *bank_info(PyObject *self, PyObject *object)
     const cgam_bank *bank = handle_it(object, BANK);
     if (!bank) return NULL;
     cgam_bank_info info = cgam_bank_describe(bank);
-    PyObject *dict = fields_dict(info_fields, &info);
-    PyObject *dtype = dict ? PyUnicode_FromString(cgam_dtype_name(info.dtype)) : NULL;
-    if (!dtype || PyDict_SetItemString(dict, "dtype", dtype) != 0) Py_CLEAR(dict);
-    Py_XDECREF(dtype);
-    return dict;
+    return fields_dict(cgam_fields("bank_info"), &info);
 }
 
 /* One pass over the bank: out = Z x, or Z' w. */
@@ -161,28 +145,6 @@ static PyObject *bank_row(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
-static const char *regime_text(int regime) { return cgam_regime_name((cgam_regime)regime); }
-
-static field inspection_fields[] = {
-    {"n", 'q', offsetof(cgam_inspection, bank.n), NULL, NULL},
-    {"d", 'q', offsetof(cgam_inspection, bank.d), NULL, NULL},
-    {"norm_min", 'd', offsetof(cgam_inspection, bank.norm_min), NULL, NULL},
-    {"norm_max", 'd', offsetof(cgam_inspection, bank.norm_max), NULL, NULL},
-    {"mu_min", 'd', offsetof(cgam_inspection, gram.mu_min), NULL, NULL},
-    {"mu_max", 'd', offsetof(cgam_inspection, gram.mu_max), NULL, NULL},
-    {"rank", 'q', offsetof(cgam_inspection, gram.rank), NULL, NULL},
-    {"alpha", 'd', offsetof(cgam_inspection, gate.alpha), NULL, NULL},
-    {"alpha_crit", 'd', offsetof(cgam_inspection, gate.critical.alpha), NULL, NULL},
-    {"alpha_crit_from", 'd', offsetof(cgam_inspection, gate.critical.alpha_lo), NULL, NULL},
-    {"alpha_crit_to", 'd', offsetof(cgam_inspection, gate.critical.alpha_hi), NULL, NULL},
-    {"eta_min", 'd', offsetof(cgam_inspection, gate.eta_min), NULL, NULL},
-    {"regime", 'n', offsetof(cgam_inspection, gate.regime), regime_text, NULL},
-    {"negative_modes", 'q', offsetof(cgam_inspection, gate.negative), NULL, NULL},
-    {"contraction", 'd', offsetof(cgam_inspection, contraction), NULL, NULL},
-    {"lambda_unique_max", 'd', offsetof(cgam_inspection, lambda_unique_max), NULL, NULL},
-    {NULL, 0, 0, NULL, NULL},
-};
-
 /* bank_inspect(bank, alpha, beta, lam): None = the default of a recall. */
 static PyObject *bank_inspect(PyObject *self, PyObject *args)
 {
@@ -204,16 +166,48 @@ static PyObject *bank_inspect(PyObject *self, PyObject *args)
     cgam_status status = cgam_bank_inspect(h->it, value[0], value[1], value[2], &in);
     call_end(&c);
     if (status != CGAM_OK) return raise_status(h->box->env, status);
-    PyObject *dict = fields_dict(inspection_fields, &in);
-    PyObject *unique = in.unique ? Py_True : Py_None;
-    PyObject *beta = PyFloat_FromDouble(value[1]), *lambda = PyFloat_FromDouble(value[2]);
-    if (!dict || !beta || !lambda || PyDict_SetItemString(dict, "unique", unique) != 0 ||
-        PyDict_SetItemString(dict, "beta", beta) != 0 ||
-        PyDict_SetItemString(dict, "lam", lambda) != 0)
+    PyObject *dict = Py_BuildValue("{s:d,s:d}", "beta", value[1], "lam", value[2]);
+    if (dict && (fields_into(dict, cgam_fields("bank_info"), &in.bank) != 0 ||
+                 fields_into(dict, cgam_fields("gram_info"), &in.gram) != 0 ||
+                 fields_into(dict, cgam_fields("gate_info"), &in.gate) != 0 ||
+                 fields_into(dict, cgam_fields("inspection"), &in) != 0))
         Py_CLEAR(dict);
-    Py_XDECREF(beta);
-    Py_XDECREF(lambda);
     return dict;
+}
+
+/* bank_only(bank, mask u64) -> a bank of the memories whose bits are set */
+static PyObject *bank_only(PyObject *self, PyObject *args)
+{
+    (void)self;
+    PyObject *object, *mask_in;
+    if (!PyArg_ParseTuple(args, "OO:bank_only", &object, &mask_in)) return NULL;
+    handle *bank = handle_of(object, BANK);
+    if (!bank) return NULL;
+    arrays a = {0};
+    int64_t words, n = cgam_bank_describe(bank->it).whole;
+    const uint64_t *mask = array_raw_in(&a, mask_in, "mask", 8, &words);
+    if (mask && words != cgam_mask_words(n))
+        PyErr_Format(PyExc_ValueError, "mask: %lld words, %lld are expected", (long long)words,
+                     (long long)cgam_mask_words(n));
+    handle *h = NULL;
+    if (!PyErr_Occurred()) {
+        bank->box->refs++;
+        h = handle_new(BANK, bank->box, object);
+    }
+    if (h) {
+        cgam_bank *some = NULL;
+        call c;
+        call_begin(&c);
+        cgam_status status = cgam_bank_only(bank->it, mask, &some);
+        call_end(&c);
+        h->it = some;
+        if (status != CGAM_OK) {
+            raise_status(bank->box->env, status);
+            Py_CLEAR(h);
+        }
+    }
+    arrays_release(&a);
+    return (PyObject *)h;
 }
 
 PyMethodDef bank_methods[] = {
@@ -224,5 +218,6 @@ PyMethodDef bank_methods[] = {
     {"bank_combine", bank_combine, METH_VARARGS, NULL},
     {"bank_row", bank_row, METH_VARARGS, NULL},
     {"bank_inspect", bank_inspect, METH_VARARGS, NULL},
+    {"bank_only", bank_only, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

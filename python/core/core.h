@@ -95,19 +95,23 @@ bool is_tuple(PyObject *object, const char *name);
 /* Of a str, without a NUL inside; NULL: an exception is set. */
 const char *text_of(PyObject *object, const char *name);
 
-/* Fields of the library's structs, by name; a NULL name ends. */
-typedef struct field {
-    const char *name;
-    /* d double, q int64, b bool; to read n named, t tristate, c text in place; to set i int, z size_t */
-    char type;
-    size_t offset;
-    const char *(*text)(int value); /* of a named one */
-    PyObject *key;                  /* made when first needed */
-} field;
-PyObject *fields_dict(field *fields, const void *from);
-/* Sets fields from a dict; a name that is none of them is a TypeError. */
-int fields_set(field *fields, PyObject *dict, void *into);
-PyObject *fields_layout(const field *fields, size_t size); /* for a structured dtype */
+/* Fields of the library's structs, by the tables that describe them (cgam/base.h). */
+PyObject *fields_dict(const cgam_field *rows, const void *from);
+int fields_into(PyObject *dict, const cgam_field *rows,
+                const void *from); /* -1: an exception is set */
+/* Sets options from a dict; a name that is none of them is a TypeError. */
+int fields_set(const cgam_field *rows, PyObject *dict, void *into);
+PyObject *fields_layout(const cgam_field *rows, size_t size); /* for a structured dtype */
+/* A row of a table that only Python has: struct, member, kind, type. */
+#define FIELD(of_, member_, kind_, type_)                                                          \
+    {                                                                                              \
+        .name = #member_, .member = #member_, .kind = kind_, .type = CGAM_TYPE_##type_,            \
+        .offset = offsetof(of_, member_)                                                           \
+    }
+#define FIELDS_END                                                                                 \
+    {                                                                                              \
+        .name = NULL                                                                               \
+    }
 
 /* ---- the functions, by file ------------------------------------------------------------------- */
 extern PyMethodDef bank_methods[], recall_methods[], landscape_methods[], gate_methods[],

@@ -4,34 +4,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OPTION(name, type)                                                                         \
-    {                                                                                              \
-#name, type, offsetof(cgam_flow_opts, name), NULL, NULL                                    \
-    }
-static field option_fields[] = {
-    OPTION(t_end, 'd'),       OPTION(rtol, 'd'),      OPTION(atol, 'd'),   OPTION(step, 'd'),
-    OPTION(step_max, 'd'),    OPTION(max_steps, 'q'), OPTION(steady, 'd'), OPTION(settle, 'd'),
-    OPTION(energy_tol, 'd'),  OPTION(limit, 'd'),     OPTION(watch, 'i'),  OPTION(sample, 'd'),
-    {NULL, 0, 0, NULL, NULL},
-};
-
-static const char *end_text(int end) { return cgam_flow_end_name((cgam_flow_end)end); }
-static const char *method_text(int m) { return cgam_flow_method_name((cgam_flow_method)m); }
-
-#define REPORT(name, type, text)                                                                   \
-    {                                                                                              \
-#name, type, offsetof(cgam_flow_report, name), text, NULL                                  \
-    }
-static field report_fields[] = {
-    REPORT(end, 'n', end_text),        REPORT(method, 'n', method_text),
-    REPORT(time, 'd', NULL),           REPORT(steps, 'q', NULL),
-    REPORT(evaluations, 'q', NULL),    REPORT(jacobians, 'q', NULL),
-    REPORT(energy_start, 'd', NULL),   REPORT(energy_end, 'd', NULL),
-    REPORT(energy_rise, 'd', NULL),    REPORT(rise_time, 'd', NULL),
-    REPORT(power, 'd', NULL),          REPORT(residual, 'd', NULL),
-    REPORT(settled, 'd', NULL),        REPORT(winner, 'q', NULL),
-    REPORT(winner_changes, 'q', NULL), REPORT(winner_time, 'd', NULL),
-    REPORT(reason, 'c', NULL),         {NULL, 0, 0, NULL, NULL},
+#define REAL(member_) FIELD(cgam_flow_opts, member_, CGAM_REAL, DOUBLE)
+static const cgam_field option_fields[] = {
+    REAL(t_end),
+    REAL(rtol),
+    REAL(atol),
+    REAL(step),
+    REAL(step_max),
+    REAL(steady),
+    REAL(settle),
+    REAL(energy_tol),
+    REAL(limit),
+    REAL(sample),
+    FIELD(cgam_flow_opts, max_steps, CGAM_INT, INT64),
+    FIELD(cgam_flow_opts, watch, CGAM_INT, INT),
+    FIELDS_END,
 };
 
 enum { CLAMPS_MAX = ARRAYS - 1 }; /* beside x */
@@ -85,7 +72,7 @@ static PyObject *reports_list(const cgam_flow_report *reports, int64_t batch)
 {
     PyObject *list = PyList_New(0);
     for (int64_t i = 0; list && i < batch; i++) {
-        PyObject *dict = fields_dict(report_fields, &reports[i]);
+        PyObject *dict = fields_dict(cgam_fields("flow_report"), &reports[i]);
         if (!dict || PyList_Append(list, dict) != 0) Py_CLEAR(list);
         Py_XDECREF(dict);
     }

@@ -1,34 +1,6 @@
 /* gate.c: the gate operator and the spectrum of a bank. */
 #include "core.h"
 
-static const char *regime_text(int regime) { return cgam_regime_name((cgam_regime)regime); }
-
-static field gate_fields[] = {
-    {"alpha", 'd', offsetof(cgam_gate_info, alpha), NULL, NULL},
-    {"regime", 'n', offsetof(cgam_gate_info, regime), regime_text, NULL},
-    {"alpha_crit", 'd', offsetof(cgam_gate_info, critical.alpha), NULL, NULL},
-    {"alpha_crit_from", 'd', offsetof(cgam_gate_info, critical.alpha_lo), NULL, NULL},
-    {"alpha_crit_to", 'd', offsetof(cgam_gate_info, critical.alpha_hi), NULL, NULL},
-    {"alpha_crit_proved", 'b', offsetof(cgam_gate_info, critical.proved), NULL, NULL},
-    {"eta_min", 'd', offsetof(cgam_gate_info, eta_min), NULL, NULL},
-    {"eta_min_exact", 'b', offsetof(cgam_gate_info, eta_min_exact), NULL, NULL},
-    {"negative", 'q', offsetof(cgam_gate_info, negative), NULL, NULL},
-    {"iterative", 'b', offsetof(cgam_gate_info, iterative), NULL, NULL},
-    {NULL, 0, 0, NULL, NULL},
-};
-
-static field spectrum_fields[] = {
-    {"modes", 'q', offsetof(cgam_spectrum_info, modes), NULL, NULL},
-    {"kernel", 'q', offsetof(cgam_spectrum_info, kernel), NULL, NULL},
-    {"omega_min", 'd', offsetof(cgam_spectrum_info, omega_min), NULL, NULL},
-    {"omega_max", 'd', offsetof(cgam_spectrum_info, omega_max), NULL, NULL},
-    {"mu_min", 'd', offsetof(cgam_spectrum_info, mu_min), NULL, NULL},
-    {"mu_max", 'd', offsetof(cgam_spectrum_info, mu_max), NULL, NULL},
-    {"rank", 'q', offsetof(cgam_spectrum_info, rank), NULL, NULL},
-    {"alpha_crit", 'd', offsetof(cgam_spectrum_info, alpha_crit), NULL, NULL},
-    {NULL, 0, 0, NULL, NULL},
-};
-
 /* gate_new(bank, alpha, full) */
 static PyObject *gate_new(PyObject *self, PyObject *args)
 {
@@ -62,7 +34,7 @@ static PyObject *gate_info(PyObject *self, PyObject *object)
     const cgam_gate *gate = handle_it(object, GATE);
     if (!gate) return NULL;
     cgam_gate_info info = cgam_gate_describe(gate);
-    return fields_dict(gate_fields, &info);
+    return fields_dict(cgam_fields("gate_info"), &info);
 }
 
 /* Of a plan's A(alpha). */
@@ -72,7 +44,7 @@ static PyObject *plan_gate(PyObject *self, PyObject *object)
     const cgam_recall *plan = handle_it(object, PLAN);
     if (!plan) return NULL;
     cgam_gate_info info = cgam_gate_describe(cgam_recall_gate(plan));
-    return fields_dict(gate_fields, &info);
+    return fields_dict(cgam_fields("gate_info"), &info);
 }
 
 typedef enum gate_what { APPLY, SOLVE, SOLVE_RANGE } gate_what;
@@ -149,7 +121,7 @@ static PyObject *spectrum_info(PyObject *self, PyObject *object)
     const cgam_spectrum *spectrum = handle_it(object, SPECTRUM);
     if (!spectrum) return NULL;
     cgam_spectrum_info info = cgam_spectrum_describe(spectrum);
-    return fields_dict(spectrum_fields, &info);
+    return fields_dict(cgam_fields("spectrum_info"), &info);
 }
 
 /* spectrum_omega(spectrum, out) */

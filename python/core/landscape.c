@@ -1,35 +1,6 @@
 /* landscape.c: the fixed points of a recall, and the branch that annealing follows. */
 #include "core.h"
 
-#define FIELD(of, name, type)                                                                      \
-    {                                                                                              \
-#name, type, offsetof(of, name), NULL, NULL                                                \
-    }
-static const field point_fields[] = {
-    FIELD(cgam_point, minimum, 'b'),
-    FIELD(cgam_point, index, 'q'),
-    FIELD(cgam_point, energy, 'd'),
-    FIELD(cgam_point, winner, 'q'),
-    FIELD(cgam_point, p, 'd'),
-    FIELD(cgam_point, neff_entropy, 'd'),
-    FIELD(cgam_point, basin, 'd'),
-    FIELD(cgam_point, fold_margin, 'd'),
-    FIELD(cgam_point, fold_margin_proved, 'b'),
-    FIELD(cgam_point, p_error, 'd'),
-    FIELD(cgam_point, p_error_proved, 'b'),
-    {NULL, 0, 0, NULL, NULL},
-};
-static field landscape_fields[] = {
-    FIELD(cgam_landscape, unique, 't'), FIELD(cgam_landscape, unique_proved, 'b'),
-    FIELD(cgam_landscape, starts, 'q'), FIELD(cgam_landscape, unresolved, 'q'),
-    FIELD(cgam_landscape, euler, 'q'),  {NULL, 0, 0, NULL, NULL},
-};
-static const field path_fields[] = {
-    FIELD(cgam_anneal_point, beta, 'd'),        FIELD(cgam_anneal_point, energy, 'd'),
-    FIELD(cgam_anneal_point, winner, 'q'),      FIELD(cgam_anneal_point, p, 'd'),
-    FIELD(cgam_anneal_point, fold_margin, 'd'), {NULL, 0, 0, NULL, NULL},
-};
-
 /* One query and its context, [d] and [d_c]. */
 static int query_of(arrays *a, const handle *plan, PyObject *query, PyObject *context,
                     const double **q, const double **c)
@@ -70,7 +41,7 @@ static PyObject *plan_landscape(PyObject *self, PyObject *args)
             answer =
                 Py_BuildValue("(NNN)", bytes_of(found.points, found.count, sizeof *found.points),
                               bytes_of(found.p, found.count * n, sizeof *found.p),
-                              fields_dict(landscape_fields, &found));
+                              fields_dict(cgam_fields("landscape"), &found));
         } else raise_status(plan->box->env, status);
         cgam_landscape_free(plan->box->env, &found);
     }
@@ -123,8 +94,8 @@ static PyObject *plan_branch(PyObject *self, PyObject *args)
 static PyObject *landscape_layouts(PyObject *self, PyObject *none)
 {
     (void)self, (void)none;
-    return Py_BuildValue("(NN)", fields_layout(point_fields, sizeof(cgam_point)),
-                         fields_layout(path_fields, sizeof(cgam_anneal_point)));
+    return Py_BuildValue("(NN)", fields_layout(cgam_fields("point"), sizeof(cgam_point)),
+                         fields_layout(cgam_fields("anneal_point"), sizeof(cgam_anneal_point)));
 }
 
 PyMethodDef landscape_methods[] = {

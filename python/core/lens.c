@@ -93,16 +93,16 @@ static PyObject *lens_view(PyObject *self, PyObject *args)
 static PyObject *lens_layouts(PyObject *self, PyObject *none)
 {
     (void)self, (void)none;
-    static const field cell[] = {
-        {"neff", 'd', offsetof(cgam_lens_cell, neff), NULL, NULL},
-        {"kl_final", 'd', offsetof(cgam_lens_cell, kl_final), NULL, NULL},
-        {"rank_final", 'q', offsetof(cgam_lens_cell, rank_final), NULL, NULL},
-        {NULL, 0, 0, NULL, NULL},
+    static const cgam_field cell[] = {
+        FIELD(cgam_lens_cell, neff, CGAM_REAL, DOUBLE),
+        FIELD(cgam_lens_cell, kl_final, CGAM_REAL, DOUBLE),
+        FIELD(cgam_lens_cell, rank_final, CGAM_INT, INT64),
+        FIELDS_END,
     };
-    static const field word[] = {
-        {"token", 'i', offsetof(cgam_lens_word, token), NULL, NULL},
-        {"p", 'd', offsetof(cgam_lens_word, p), NULL, NULL},
-        {NULL, 0, 0, NULL, NULL},
+    static const cgam_field word[] = {
+        FIELD(cgam_lens_word, token, CGAM_INT, INT),
+        FIELD(cgam_lens_word, p, CGAM_REAL, DOUBLE),
+        FIELDS_END,
     };
     return Py_BuildValue("NN", fields_layout(cell, sizeof(cgam_lens_cell)),
                          fields_layout(word, sizeof(cgam_lens_word)));

@@ -4,15 +4,11 @@
 
 #include <string.h>
 
-static field info_fields[] = {
-    {"layers", 'q', offsetof(cgam_lm_info, layers), NULL, NULL},
-    {"width", 'q', offsetof(cgam_lm_info, width), NULL, NULL},
-    {"vocab", 'q', offsetof(cgam_lm_info, vocab), NULL, NULL},
-    {"context", 'q', offsetof(cgam_lm_info, context), NULL, NULL},
-    {"parameters", 'q', offsetof(cgam_lm_info, parameters), NULL, NULL},
-    {"tied", 'b', offsetof(cgam_lm_info, tied), NULL, NULL},
-    {"exact", 'b', offsetof(cgam_lm_info, exact), NULL, NULL},
-    {NULL, 0, 0, NULL, NULL},
+static const cgam_field info_fields[] = {
+    FIELD(cgam_lm_info, layers, CGAM_INT, INT64),     FIELD(cgam_lm_info, width, CGAM_INT, INT64),
+    FIELD(cgam_lm_info, vocab, CGAM_INT, INT64),      FIELD(cgam_lm_info, context, CGAM_INT, INT64),
+    FIELD(cgam_lm_info, parameters, CGAM_INT, INT64), FIELD(cgam_lm_info, tied, CGAM_FLAG, BOOL),
+    FIELD(cgam_lm_info, exact, CGAM_FLAG, BOOL),      FIELDS_END,
 };
 
 /* model_open(path or None, threads) */
@@ -132,9 +128,9 @@ static PyObject *piece(PyObject *self, PyObject *args)
 
 /* ---- what a run needs ------------------------------------------------------------------------- */
 
-static field edit_fields[] = {
-    {"scale", 'd', offsetof(cgam_lm_edit, scale), NULL, NULL},
-    {NULL, 0, 0, NULL, NULL},
+static const cgam_field edit_fields[] = {
+    FIELD(cgam_lm_edit, scale, CGAM_REAL, DOUBLE),
+    FIELDS_END,
 };
 
 /* edit_default() -> {"scale": .., "kind": .., "positions": ..} */
@@ -315,13 +311,13 @@ static PyObject *observe(PyObject *self, PyObject *args)
 
 /* ---- text ------------------------------------------------------------------------------------- */
 
-static field generate_fields[] = {
-    {"exact", 'b', offsetof(cgam_lm_generate_opts, exact), NULL, NULL},
-    {"max_tokens", 'q', offsetof(cgam_lm_generate_opts, max_tokens), NULL, NULL},
-    {"temperature", 'd', offsetof(cgam_lm_generate_opts, temperature), NULL, NULL},
-    {"top_p", 'd', offsetof(cgam_lm_generate_opts, top_p), NULL, NULL},
-    {"seed", 'q', offsetof(cgam_lm_generate_opts, seed), NULL, NULL},
-    {NULL, 0, 0, NULL, NULL},
+static const cgam_field generate_fields[] = {
+    FIELD(cgam_lm_generate_opts, exact, CGAM_FLAG, BOOL),
+    FIELD(cgam_lm_generate_opts, max_tokens, CGAM_INT, INT64),
+    FIELD(cgam_lm_generate_opts, temperature, CGAM_REAL, DOUBLE),
+    FIELD(cgam_lm_generate_opts, top_p, CGAM_REAL, DOUBLE),
+    FIELD(cgam_lm_generate_opts, seed, CGAM_INT, INT64),
+    FIELDS_END,
 };
 
 static PyObject *text_tuple(const cgam_lm_text *text)

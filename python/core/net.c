@@ -245,11 +245,11 @@ static int params_of(PyObject *tuple, double param[CGAM_LAGR_PARAMS])
     return PyErr_Occurred() ? -1 : 0;
 }
 
-static field layer_fields[] = {
-    {"scale", 'd', offsetof(cgam_layer_opts, scale), NULL, NULL},
-    {"tau", 'd', offsetof(cgam_layer_opts, tau), NULL, NULL},
-    {"axes", 'i', offsetof(cgam_layer_opts, axes), NULL, NULL},
-    {NULL, 0, 0, NULL, NULL},
+static const cgam_field layer_fields[] = {
+    FIELD(cgam_layer_opts, scale, CGAM_REAL, DOUBLE),
+    FIELD(cgam_layer_opts, tau, CGAM_REAL, DOUBLE),
+    FIELD(cgam_layer_opts, axes, CGAM_INT, INT),
+    FIELDS_END,
 };
 
 /* net_layer(net, name, shape, lagrangian, params, options) */

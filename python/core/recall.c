@@ -6,76 +6,6 @@
 /* Numbers that a call reads in well under a millisecond. */
 enum { BRIEF = 1 << 20 };
 
-#define OPTION(name, type, member)                                                                 \
-    {                                                                                              \
-        name, type, offsetof(cgam_recall_opts, member), NULL, NULL                                 \
-    }
-static field option_fields[] = {
-    OPTION("alpha", 'd', alpha),
-    OPTION("beta", 'd', beta),
-    OPTION("lam", 'd', lambda),
-    OPTION("entmax", 'd', entmax),
-    OPTION("certify", 'b', certify),
-    OPTION("tol", 'd', tol),
-    OPTION("max_iter", 'q', max_iter),
-    OPTION("plain", 'b', plain),
-    OPTION("beta_start", 'd', beta_start),
-    OPTION("memory_max", 'z', memory_max),
-    OPTION("tau_c", 'd', tau_c),
-    OPTION("tau_s", 'd', tau_s),
-    OPTION("tau_r", 'd', tau_r),
-    OPTION("tau_q", 'd', tau_q),
-    OPTION("t_max", 'd', t_max),
-    OPTION("steady", 'd', steady),
-    OPTION("free_context", 'b', free_context),
-    OPTION("free_query", 'b', free_query),
-    {NULL, 0, 0, NULL, NULL},
-};
-
-static const char *end_text(int end) { return cgam_end_name((cgam_end)end); }
-
-#define RESULT(name, type, text)                                                                   \
-    {                                                                                              \
-#name, type, offsetof(cgam_result, name), text, NULL                                       \
-    }
-static field result_fields[] = {
-    RESULT(winner, 'q', NULL),
-    RESULT(focus, 'q', NULL),
-    RESULT(focus_rank, 'q', NULL),
-    RESULT(p, 'd', NULL),
-    RESULT(log_p, 'd', NULL),
-    RESULT(neff_entropy, 'd', NULL),
-    RESULT(neff_ipr, 'd', NULL),
-    RESULT(support, 'q', NULL),
-    RESULT(exact, 'b', NULL),
-    RESULT(gap, 'd', NULL),
-    RESULT(gap_raw, 'd', NULL),
-    RESULT(gap_gate, 'd', NULL),
-    RESULT(p_lower_bound, 'd', NULL),
-    RESULT(p_lower_bound_proved, 'b', NULL),
-    RESULT(iterations, 'q', NULL),
-    RESULT(newton_steps, 'q', NULL),
-    RESULT(end, 'n', end_text),
-    RESULT(change, 'd', NULL),
-    RESULT(time, 'd', NULL),
-    RESULT(energy_start, 'd', NULL),
-    RESULT(energy_end, 'd', NULL),
-    RESULT(energy_rise, 'd', NULL),
-    RESULT(contraction, 'd', NULL),
-    RESULT(contraction_proved, 'b', NULL),
-    RESULT(unique, 't', NULL),
-    RESULT(unique_proved, 'b', NULL),
-    RESULT(fold_margin, 'd', NULL),
-    RESULT(fold_margin_exact, 'b', NULL),
-    RESULT(fold_margin_proved, 'b', NULL),
-    RESULT(p_error, 'd', NULL),
-    RESULT(p_error_proved, 'b', NULL),
-    RESULT(local_contraction, 'd', NULL),
-    RESULT(local_contraction_proved, 'b', NULL),
-    RESULT(readout_left_out, 'd', NULL),
-    {NULL, 0, 0, NULL, NULL},
-};
-
 /* A matrix that the plan borrows: kept with the handle. */
 static const double *borrow(handle *h, PyObject *object, const char *name, int64_t rows,
                             int64_t *columns)
@@ -111,7 +41,8 @@ static PyObject *plan_new(PyObject *self, PyObject *const *args, Py_ssize_t coun
                                 cgam_mode_name(CGAM_FIRST), cgam_mode_name(CGAM_COUPLED),
                                 cgam_mode_name(CGAM_FLOW), cgam_mode_name(CGAM_ANNEAL));
     }
-    if (args[4] != Py_None && fields_set(option_fields, args[4], &opts) != 0) return NULL;
+    if (args[4] != Py_None && fields_set(cgam_fields("recall_opts"), args[4], &opts) != 0)
+        return NULL;
     bank->box->refs++;
     handle *h = handle_new(PLAN, bank->box, args[0]);
     if (!h) return NULL;
@@ -242,7 +173,7 @@ static PyObject *result_dict(PyObject *self, PyObject *bytes)
     if (PyBytes_AsStringAndSize(bytes, &at, &size) != 0) return NULL;
     if (size < (Py_ssize_t)sizeof(cgam_result))
         return PyErr_Format(PyExc_ValueError, "no result has %zd bytes", size);
-    return fields_dict(result_fields, at);
+    return fields_dict(cgam_fields("result"), at);
 }
 
 /* plan_route(plan, queries, vectors) -> (path, precision, group) */
@@ -263,25 +194,29 @@ static PyObject *plan_route(PyObject *self, PyObject *args)
                          (long long)route.group);
 }
 
-/* activation_order(name): what cgam_recall_opts.entmax is for it */
-static PyObject *activation_order(PyObject *self, PyObject *name)
-{
-    (void)self;
-    double order;
-    const char *text = text_of(name, "activation");
-    if (!text) return NULL;
-    if (cgam_activation_find(text, &order)) return PyFloat_FromDouble(order);
-    return PyErr_Format(
-        PyExc_ValueError,
-        "activation is '%s', there are softmax, sparsemax, entmax15 and entmax:A with "
-        "1 < A <= 2",
-        text);
-}
-
 static PyObject *result_layout(PyObject *self, PyObject *none)
 {
     (void)self, (void)none;
-    return fields_layout(result_fields, sizeof(cgam_result));
+    return fields_layout(cgam_fields("result"), sizeof(cgam_result));
+}
+
+/* fields(struct) -> [(name, kind, words)] of its table */
+static PyObject *fields_of(PyObject *self, PyObject *of)
+{
+    (void)self;
+    static const char *const kinds[] = {"flag",  "int",   "real",  "text",  "choice", "ints",
+                                        "reals", "words", "index", "maybe", "proof",  "part"};
+    const char *name = text_of(of, "fields");
+    const cgam_field *f = name ? cgam_fields(name) : NULL;
+    if (!name) return NULL;
+    if (!f) return PyErr_Format(PyExc_ValueError, "no struct '%s' is described", name);
+    PyObject *list = PyList_New(0);
+    for (; list && f->name && *f->name; f++) {
+        PyObject *row = Py_BuildValue("(sss)", f->name, kinds[f->kind], f->help);
+        if (!row || PyList_Append(list, row) != 0) Py_CLEAR(list);
+        Py_XDECREF(row);
+    }
+    return list;
 }
 
 static PyObject *end_names(PyObject *self, PyObject *none)
@@ -289,7 +224,7 @@ static PyObject *end_names(PyObject *self, PyObject *none)
     (void)self, (void)none;
     PyObject *list = PyList_New(0);
     for (int end = 0; list && end <= CGAM_END_ROSE; end++) {
-        PyObject *name = PyUnicode_FromString(end_text(end));
+        PyObject *name = PyUnicode_FromString(cgam_end_name((cgam_end)end));
         if (!name || PyList_Append(list, name) != 0) Py_CLEAR(list);
         Py_XDECREF(name);
     }
@@ -308,9 +243,9 @@ PyMethodDef recall_methods[] = {
     {"plan_run", (PyCFunction)(void (*)(void))plan_run, METH_FASTCALL, NULL},
     {"plan_route", plan_route, METH_VARARGS, NULL},
     {"plan_context_margin", plan_context_margin, METH_O, NULL},
-    {"activation_order", activation_order, METH_O, NULL},
     {"result_dict", result_dict, METH_O, NULL},
     {"result_layout", result_layout, METH_NOARGS, NULL},
+    {"fields", fields_of, METH_O, NULL},
     {"end_names", end_names, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

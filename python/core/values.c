@@ -155,66 +155,121 @@ const void *array_raw_in(arrays *a, PyObject *object, const char *name, int64_t 
 
 /* ---- structs ---------------------------------------------------------------------------------- */
 
-static PyObject *tristate(int value)
+/* What a field is called in Python: as in C, or as in documents where C has it within a part. */
+static const char *attribute(const cgam_field *f)
 {
-    PyObject *it = value < 0 ? Py_None : value ? Py_True : Py_False;
-    Py_INCREF(it);
-    return it;
+    return f->member && !strchr(f->member, '.') ? f->member : f->name;
 }
 
-static PyObject *field_value(const field *f, const void *at)
+/* Is there a value of its own? Some rows say the same under another name. */
+static bool has_value(const cgam_field *rows, const cgam_field *f)
 {
-    switch (f->type) {
-    case 'd': return PyFloat_FromDouble(*(const double *)at);
-    case 'q': return PyLong_FromLongLong(*(const int64_t *)at);
-    case 't': return tristate(*(const int *)at);
-    case 'b': return PyBool_FromLong(*(const bool *)at);
-    case 'n': return PyUnicode_InternFromString(f->text(*(const int *)at));
-    case 'c': return PyUnicode_FromString(at);
-    default: PyErr_SetString(PyExc_SystemError, "no such type"); return NULL;
+    for (; rows < f; rows++)
+        if (rows->type && strcmp(attribute(rows), attribute(f)) == 0) return false;
+    return f->type != CGAM_TYPE_NONE;
+}
+
+static PyObject *none_or(bool none, PyObject *it) { return Py_NewRef(none ? Py_None : it); }
+
+/* The word of an enum that counts from 0. */
+static PyObject *word_of(const char *words, int64_t value)
+{
+    for (; value > 0 && *words; value--) {
+        words += strcspn(words, "|");
+        words += *words == '|';
     }
+    return PyUnicode_FromStringAndSize(words, (Py_ssize_t)strcspn(words, "|"));
 }
 
-PyObject *fields_dict(field *fields, const void *from)
+static PyObject *field_value(const cgam_field *f, const void *at)
+{
+    int64_t integer = 0;
+    switch (f->type) {
+    case CGAM_TYPE_DOUBLE: return PyFloat_FromDouble(*(const double *)at);
+    case CGAM_TYPE_CHARS: return PyUnicode_FromString(at);
+    case CGAM_TYPE_BOOL: integer = *(const bool *)at; break;
+    case CGAM_TYPE_INT: integer = *(const int *)at; break;
+    case CGAM_TYPE_INT64: integer = *(const int64_t *)at; break;
+    default: return PyErr_Format(PyExc_SystemError, "%s: no such type", f->name);
+    }
+    if (f->kind == CGAM_CHOICE && f->type == CGAM_TYPE_INT) return word_of(f->value, integer);
+    if (f->kind == CGAM_MAYBE)
+        return none_or(integer < 0 || (!integer && f->type == CGAM_TYPE_BOOL),
+                       integer ? Py_True : Py_False);
+    if (f->type == CGAM_TYPE_BOOL) return PyBool_FromLong((long)integer);
+    if (f->kind == CGAM_INDEX && integer < 0) Py_RETURN_NONE;
+    return PyLong_FromLongLong(integer);
+}
+
+int fields_into(PyObject *dict, const cgam_field *rows, const void *from)
+{
+    for (const cgam_field *f = rows; f->name && *f->name; f++) {
+        if (!has_value(rows, f)) continue;
+        PyObject *value = field_value(f, (const char *)from + f->offset);
+        int failed = value ? PyDict_SetItemString(dict, attribute(f), value) : -1;
+        Py_XDECREF(value);
+        if (failed) return -1;
+    }
+    return 0;
+}
+
+PyObject *fields_dict(const cgam_field *rows, const void *from)
 {
     PyObject *dict = PyDict_New();
-    for (field *f = fields; dict && f->name; f++) {
-        if (!f->key) f->key = PyUnicode_InternFromString(f->name);
-        PyObject *value = field_value(f, (const char *)from + f->offset);
-        if (!f->key || !value || PyDict_SetItem(dict, f->key, value) != 0) Py_CLEAR(dict);
-        Py_XDECREF(value);
-    }
+    if (dict && fields_into(dict, rows, from) != 0) Py_CLEAR(dict);
     return dict;
 }
 
-static int field_set(const field *f, PyObject *value, void *at)
+/* An option in Python: underscores for dashes, and lam, since lambda is a word of the language. */
+static bool is_option(const cgam_field *f, const char *name)
 {
+    const char *have = f->name;
+    if (strcmp(have, "lambda") == 0) return strcmp(name, "lam") == 0;
+    if (f->find && strcmp(f->member, name) == 0) return true; /* by its number */
+    for (; *have && (*have == *name || (*have == '-' && *name == '_')); have++) name++;
+    return !*have && !*name;
+}
+
+static int set_named(const cgam_field *f, PyObject *value, double *at)
+{
+    const char *name = text_of(value, f->name);
+    if (!name) return -1;
+    if (f->find(name, at)) return 0;
+    PyErr_Format(PyExc_ValueError, "%s is '%s': %s", f->name, name, f->help);
+    return -1;
+}
+
+static int set_field(const cgam_field *f, const char *name, PyObject *value, void *into)
+{
+    void *at = (char *)into + f->offset;
+    if (f->find && PyUnicode_Check(value)) return set_named(f, value, at);
     switch (f->type) {
-    case 'd': *(double *)at = PyFloat_AsDouble(value); break;
-    case 'q': *(int64_t *)at = PyLong_AsLongLong(value); break;
-    case 'z': *(size_t *)at = PyLong_AsSize_t(value); break;
-    case 'i': {
+    case CGAM_TYPE_DOUBLE: *(double *)at = PyFloat_AsDouble(value); break;
+    case CGAM_TYPE_INT64: *(int64_t *)at = PyLong_AsLongLong(value); break;
+    case CGAM_TYPE_UINT64: *(size_t *)at = PyLong_AsSize_t(value); break;
+    case CGAM_TYPE_INT: {
         long number = PyLong_AsLong(value);
         if (number != (int)number) PyErr_SetString(PyExc_OverflowError, "int");
         else *(int *)at = (int)number;
         break;
     }
-    case 'b': *(bool *)at = PyObject_IsTrue(value) > 0; break;
-    default: PyErr_SetString(PyExc_SystemError, "no such type");
+    case CGAM_TYPE_BOOL: *(bool *)at = PyObject_IsTrue(value) > 0; break;
+    default: PyErr_Format(PyExc_SystemError, "%s: no such type", f->name);
     }
+    if (f->given) *(bool *)((char *)into + f->given) = true;
     if (!PyErr_Occurred()) return 0;
     if (PyErr_ExceptionMatches(PyExc_TypeError)) {
         PyErr_Clear();
-        PyErr_Format(PyExc_TypeError, "%s: %s is expected", f->name,
-                     f->type == 'd' ? "a number" : "an integer");
+        PyErr_Format(PyExc_TypeError, "%s: %s is expected", name,
+                     f->type == CGAM_TYPE_DOUBLE ? "a number" : "an integer");
     } else if (PyErr_ExceptionMatches(PyExc_OverflowError)) {
         PyErr_Clear();
-        PyErr_Format(PyExc_ValueError, "%s: the number is out of range", f->name);
+        PyErr_Format(PyExc_ValueError, "%s: the number is out of range", name);
     }
     return -1;
 }
 
-int fields_set(field *fields, PyObject *dict, void *into)
+int fields_set(const cgam_field *rows, PyObject *dict, void *into)
 {
     PyObject *key, *value;
     Py_ssize_t at = 0;
@@ -224,28 +279,31 @@ int fields_set(field *fields, PyObject *dict, void *into)
     }
     while (PyDict_Next(dict, &at, &key, &value)) {
         const char *name = text_of(key, "option");
-        const field *f = fields;
+        const cgam_field *f = rows;
         if (!name) return -1;
-        while (f->name && strcmp(f->name, name) != 0) f++;
-        if (!f->name) {
+        while (f->name && *f->name && !is_option(f, name)) f++;
+        if (!f->name || !*f->name) {
             PyErr_Format(PyExc_TypeError, "no option '%s'", name);
             return -1;
         }
-        if (value != Py_None && field_set(f, value, (char *)into + f->offset) != 0) return -1;
+        if (value != Py_None && set_field(f, name, value, into) != 0) return -1;
     }
     return 0;
 }
 
-PyObject *fields_layout(const field *fields, size_t size)
+PyObject *fields_layout(const cgam_field *rows, size_t size)
 {
+    static const char *const formats_of[] = {[CGAM_TYPE_BOOL] = "?",
+                                             [CGAM_TYPE_INT] = "i4",
+                                             [CGAM_TYPE_INT64] = "i8",
+                                             [CGAM_TYPE_UINT64] = "u8",
+                                             [CGAM_TYPE_DOUBLE] = "f8"};
     PyObject *names = PyList_New(0), *formats = PyList_New(0), *offsets = PyList_New(0);
     bool fine = names && formats && offsets;
-    for (const field *f = fields; fine && f->name; f++) {
-        const char *format = f->type == 'd'   ? "f8"
-                             : f->type == 'q' ? "i8"
-                             : f->type == 'b' ? "?"
-                                              : "i4";
-        PyObject *parts[] = {PyUnicode_FromString(f->name), PyUnicode_FromString(format),
+    for (const cgam_field *f = rows; fine && f->name && *f->name; f++) {
+        if (!has_value(rows, f)) continue;
+        PyObject *parts[] = {PyUnicode_FromString(attribute(f)),
+                             PyUnicode_FromString(formats_of[f->type]),
                              PyLong_FromSize_t(f->offset)};
         PyObject *const lists[] = {names, formats, offsets};
         for (int i = 0; i < 3; i++) {

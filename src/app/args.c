@@ -52,16 +52,6 @@ static int find(const cgam_args *args, const char *name, size_t length)
     return -1;
 }
 
-/* Which of its words it is, -1 = none. */
-static int choice(const cgam_param *p, const char *text)
-{
-    size_t length;
-    const char *word = NULL;
-    for (int k = 0; (word = cgam_param_word(p, word, &length)); k++)
-        if (strlen(text) == length && strncmp(word, text, length) == 0) return k;
-    return -1;
-}
-
 /* ---- values ----------------------------------------------------------------------------------- */
 
 bool cgam_text_is_int(const char *text, int64_t *value)
@@ -100,7 +90,7 @@ static cgam_status fail_choice(cgam_env *env, const cgam_param *p, const char *t
     cgam_near near = {.typed = text};
     size_t length;
     const char *word = NULL;
-    while ((word = cgam_param_word(p, word, &length))) cgam_near_try(&near, word, length);
+    while ((word = cgam_field_word(p, word, &length))) cgam_near_try(&near, word, length);
     return cgam_fail(env, CGAM_E_ARG, "%s: '%s' is none of %s%s%.*s%s", p->name, text, p->value,
                      near.best ? "; did you mean " : "", near.length, near.best ? near.best : "",
                      near.best ? "?" : "");
@@ -148,11 +138,14 @@ static cgam_status add(cgam_args *args, slot *s, const char *text)
         return status == CGAM_OK ? append(args, s, &real, sizeof real) : status;
     case CGAM_CHOICE:
     case CGAM_WORDS:
-        if (cgam_param_word(p, NULL, &length) && choice(p, text) < 0)
+        if (cgam_field_word(p, NULL, &length) && cgam_field_choice(p, text) < 0)
             return fail_choice(env, p, text);
         break;
-    case CGAM_TEXT: break;
+    default: break;
     }
+    if (p->find && !p->find(text, &real))
+        return cgam_fail(env, CGAM_E_ARG, "%s: invalid value '%s' (%.*s)", p->name, text,
+                         (int)strcspn(p->help, ";"), p->help);
     if (!*text) return cgam_fail(env, CGAM_E_ARG, "%s: the value is empty", p->name);
     return append(args, s, &text, sizeof text);
 }
@@ -174,7 +167,8 @@ static cgam_status take(cgam_args *args, slot *s, const char *text)
     char *at = keep(args, text);
     if (!s->text || !at) return cgam_fail_nomem(args->env, "the value of a parameter");
     bool numbers = s->param->kind != CGAM_WORDS && s->param->kind != CGAM_CHOICE;
-    if (numbers && choice(s->param, text) >= 0) return CGAM_OK; /* a word in their place */
+    if (numbers && cgam_field_choice(s->param, text) >= 0)
+        return CGAM_OK; /* a word in their place */
     if (!is_list(s->param)) return add(args, s, at);
     cgam_status status = CGAM_OK;
     for (char *next = at; next && status == CGAM_OK; at = next) {
@@ -418,29 +412,19 @@ bool cgam_args_is(const cgam_args *args, const char *name, const char *word)
 int cgam_args_choice(const cgam_args *args, const char *name)
 {
     const slot *s = get(args, name);
-    return s->text ? choice(s->param, s->text) : -1;
+    return s->text ? cgam_field_choice(s->param, s->text) : -1;
 }
 
-int64_t cgam_args_ints(const cgam_args *args, const char *name, const int64_t **values)
-{
-    const slot *s = get(args, name);
-    *values = s->items;
-    return s->count;
-}
-
-int64_t cgam_args_reals(const cgam_args *args, const char *name, const double **values)
-{
-    const slot *s = get(args, name);
-    *values = s->items;
-    return s->count;
-}
-
-int64_t cgam_args_words(const cgam_args *args, const char *name, const char *const **values)
-{
-    const slot *s = get(args, name);
-    *values = s->items;
-    return s->count;
-}
+#define LIST_OF(function_, type_)                                                                  \
+    int64_t function_(const cgam_args *args, const char *name, type_ **values)                     \
+    {                                                                                              \
+        const slot *s = get(args, name);                                                           \
+        *values = s->items;                                                                        \
+        return s->count;                                                                           \
+    }
+LIST_OF(cgam_args_ints, const int64_t)
+LIST_OF(cgam_args_reals, const double)
+LIST_OF(cgam_args_words, const char *const)
 
 bool cgam_args_before(const cgam_args *args, const char *a, const char *b)
 {
@@ -461,4 +445,58 @@ double cgam_args_real(const cgam_args *args, const char *name)
     const double *values;
     int64_t count = cgam_args_reals(args, name, &values);
     return count ? values[count - 1] : NAN;
+}
+
+/* ---- options structs -------------------------------------------------------------------------- */
+
+static void fill_field(const cgam_args *args, const cgam_field *f, void *opts)
+{
+    const slot *s = get(args, f->name);
+    void *at = (char *)opts + f->offset;
+    const char *text = s->text;
+    int word = text ? cgam_field_choice(f, text) : -1;
+    double real = s->count && (f->kind == CGAM_REAL) ? cgam_args_real(args, f->name) : 0;
+    int64_t integer = s->count && f->kind == CGAM_INT ? cgam_args_int(args, f->name) : word;
+    if (f->kind == CGAM_FLAG) integer = s->given;
+    else if (!text || (f->count && !s->count)) return; /* neither given nor a default, or "all" */
+    if (f->kind == CGAM_CHOICE && f->type != CGAM_TYPE_POINTER && word < 0)
+        return;                              /* a word that this struct does not know */
+    if (f->find) (void)f->find(text, &real); /* checked when it was set */
+    if (f->given) *(bool *)((char *)opts + f->given) = true;
+    switch (f->type) {
+    case CGAM_TYPE_BOOL:
+        *(bool *)at = f->value && strncmp(f->value, "yes|", 4) == 0 ? word == 0 : integer != 0;
+        break;
+    case CGAM_TYPE_INT: *(int *)at = (int)integer; break;
+    case CGAM_TYPE_INT64: *(int64_t *)at = integer; break;
+    case CGAM_TYPE_UINT64: *(uint64_t *)at = (uint64_t)integer; break;
+    case CGAM_TYPE_DOUBLE: *(double *)at = real; break;
+    case CGAM_TYPE_POINTER:
+        memcpy(at, f->count ? (const void *)&s->items : (const void *)&text, sizeof text);
+        if (f->count) *(int64_t *)((char *)opts + f->count) = s->count;
+        break;
+    default: assert(false);
+    }
+}
+
+void cgam_args_fill(const cgam_args *args, const cgam_field *rows, void *opts)
+{
+    for (const cgam_field *f = rows; *f->name; f++)
+        if (f->type && find(args, f->name, strlen(f->name)) >= 0) fill_field(args, f, opts);
+}
+
+void cgam_args_put(const cgam_args *args, const char *names, json_t *doc)
+{
+    while (*names) {
+        size_t length = strcspn(names, " ");
+        const slot *s = &args->slots[find(args, names, length)];
+        const char *name = s->param->name;
+        if (s->param->kind == CGAM_FLAG) cgam_json_put_bool(doc, name, s->given);
+        else if (s->count && s->param->kind == CGAM_INT)
+            cgam_json_put_int(doc, name, cgam_args_int(args, name));
+        else if (s->param->kind == CGAM_REAL)
+            cgam_json_put_real(doc, name, cgam_args_real(args, name));
+        else cgam_json_put_text(doc, name, s->text);
+        names += length + (names[length] == ' ');
+    }
 }

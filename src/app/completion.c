@@ -5,7 +5,7 @@
  * An offer is a line: the word, a tab, a few words about it. ":files" and ":folders" leave it to
  * the shell, which knows its own file names. */
 #include "app/verb.h"
-#include "base/embedded.h"
+#include "lab/embedded.h"
 
 #include <string.h>
 
@@ -50,13 +50,13 @@ static void offer_first_words(const cursor *c)
 static void offer_value(cursor *c, const cgam_param *p)
 {
     size_t length;
-    const char *word = cgam_param_word(p, NULL, &length), *comma = strrchr(c->word, ',');
+    const char *word = cgam_field_word(p, NULL, &length), *comma = strrchr(c->word, ',');
     if (comma && (p->kind == CGAM_WORDS || p->kind == CGAM_INTS || p->kind == CGAM_REALS))
         c->stem = (int)(comma + 1 - c->word);
     if (strcmp(p->value, "VERB") == 0) offer_first_words(c);
     else if (!word && strstr(p->value, "DIR")) fputs(":folders\n", c->to);
     else if (!word && strstr(p->value, "FILE")) fputs(":files\n", c->to);
-    for (; word; word = cgam_param_word(p, word, &length)) offer(c, "", word, length, p->help);
+    for (; word; word = cgam_field_word(p, word, &length)) offer(c, "", word, length, p->help);
 }
 
 /* The option that wants the word at the cursor. Bash gives --name=value as three words. */

@@ -4,7 +4,7 @@
 #include "io/folder.h"
 #include "num/cpu/cpu.h"
 
-#include <cgam/door.h>
+#include <cgam/ask.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,10 +13,8 @@ cgam_ask_opts cgam_ask_opts_default(void) { return (cgam_ask_opts){.progress = f
 /* What --out says, NULL where a verb has none or it was not given. */
 static const char *folder_of(const cgam_call *call)
 {
-    for (const cgam_param *p = call->verb->params; p && p->name[0]; p++)
-        if (strcmp(p->name, "out") == 0 && strcmp(p->value, "DIR") == 0)
-            return cgam_args_text(call->args, "out");
-    return NULL;
+    const cgam_param *p = cgam_verb_param_named(call->verb, "out", 3);
+    return p && strcmp(p->value, "DIR") == 0 ? cgam_args_text(call->args, "out") : NULL;
 }
 
 /* A wish that cannot be met is told here, since those who choose the loops can tell nobody. */

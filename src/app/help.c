@@ -62,7 +62,8 @@ static void param_notes(const cgam_param *p, char *text, size_t size)
 static void usage(FILE *to, const cgam_verb *verb)
 {
     fprintf(to, "cgam %s", verb->name);
-    for (const cgam_param *p = verb->params; p && *p->name; p++) {
+    const cgam_param *p;
+    for (int i = 0; (p = cgam_verb_param(verb, i)); i++) {
         char title[TITLE];
         param_title(p, title, sizeof title);
         if (p->required) fprintf(to, " %s", title);
@@ -99,7 +100,7 @@ void cgam_help_verb(const cgam_verb *verb, FILE *to)
     fprintf(to, "cgam %s: %s\n\nUsage: ", verb->name, verb->summary);
     usage(to, verb);
     fprintf(to, "\n\n");
-    wrap(to, verb->about, 0, 88);
+    wrap(to, cgam_verb_about(verb), 0, 88);
     fprintf(to, "\nOptions\n");
     for (int i = 0; (p = cgam_verb_param(verb, i)); i++) {
         char title[TITLE], notes[512], words[1536];
@@ -148,7 +149,7 @@ void cgam_help_print(const char *text, FILE *to)
 static void man_text(FILE *to, const char *text)
 {
     bool start = true;
-    for (; *text; text++) {
+    for (; *text && strcmp(text, "\n") != 0; text++) {
         if (text[0] == '\n' && text[1] == '\n') {
             fprintf(to, "\n.PP\n");
             text++;
@@ -205,7 +206,7 @@ void cgam_help_man(const cgam_verb *verb, FILE *to)
     else fprintf(to, "cgam VERB [options]");
     fprintf(to, "\n.SH DESCRIPTION\n");
     if (verb) {
-        man_text(to, verb->about);
+        man_text(to, cgam_verb_about(verb));
         fprintf(to, "\n.SH OPTIONS\n");
         man_params(to, verb);
         if (verb->example) {
@@ -242,7 +243,7 @@ static json_t *param_json(const cgam_param *p)
         json_t *words = json_array();
         size_t length;
         const char *word = NULL;
-        while ((word = cgam_param_word(p, word, &length)))
+        while ((word = cgam_field_word(p, word, &length)))
             json_array_append_new(words, json_stringn(word, length));
         cgam_json_put(one, "words", words);
     }
@@ -258,6 +259,18 @@ static json_t *param_json(const cgam_param *p)
     return one;
 }
 
+/* A text whose lines are joined to paragraphs. */
+static json_t *paragraphs_json(const char *text)
+{
+    size_t length = strlen(text);
+    json_t *whole = json_stringn(text, length && text[length - 1] == '\n' ? length - 1 : length);
+    char *at = (char *)(uintptr_t)json_string_value(whole); /* of the same length */
+    for (; at && *at; at++)
+        if (*at == '\n' && at[1] == '\n') at++;
+        else if (*at == '\n') *at = ' ';
+    return whole;
+}
+
 json_t *cgam_help_json(const cgam_verb *verb)
 {
     json_t *doc = json_object(), *params = json_array();
@@ -266,7 +279,7 @@ json_t *cgam_help_json(const cgam_verb *verb)
         json_array_append_new(params, param_json(p));
     cgam_json_put_text(doc, "name", verb->name);
     cgam_json_put_text(doc, "summary", verb->summary);
-    cgam_json_put_text(doc, "about", verb->about);
+    cgam_json_put(doc, "about", paragraphs_json(cgam_verb_about(verb)));
     cgam_json_put_text(doc, "example", verb->example);
     cgam_json_put_bool(doc, "local", verb->local);
     cgam_json_put(doc, "parameters", params);

@@ -3,11 +3,11 @@
 #include "base/env.h"
 #include "io/file.h"
 #include "memory/bank.h"
+#include "memory/row_sums.h"
 #include "num/cpu/widen.h"
 
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Of a verb that may have it. */
@@ -116,114 +116,21 @@ cgam_status cgam_input_only(cgam_call *call, const cgam_bank *bank, const cgam_r
 
 /* ---- vectors ------------------------------------------------------------------------------------- */
 
-/* The memory at *text: its number, or its name, in quotes where it begins like a number or has one of
- * +-*;' in it; '' in these is one quote. */
-static cgam_status find_row(cgam_call *call, const cgam_bank *bank, const char *option,
-                            const char **text, int64_t *row)
+static cgam_status names_of_call(void *user, const cgam_bank *bank, const cgam_row_names **out)
 {
-    enum { NAME_MAX = 1024 };
-    cgam_env *env = call->env;
-    const char *at = *text;
-    char name[NAME_MAX], *end;
-    size_t length = 0;
-    int64_t n = cgam_bank_describe(bank).whole;
-    bool quoted = *at == '\'', ended = false;
-    errno = 0;
-    if (*at >= '0' && *at <= '9') {
-        *row = strtoll(at, &end, 10);
-        *text = end;
-        if (errno == 0 && *row < n) return CGAM_OK;
-        return cgam_fail(env, CGAM_E_ARG, "%s: memory %.*s, memories are 0 to %lld", option,
-                         (int)strspn(at, "0123456789"), at, (long long)n - 1);
-    }
-    for (at += quoted; *at && !ended && length + 1 < NAME_MAX;) {
-        ended = quoted ? *at == '\'' && *++at != '\'' : strchr("+-*;'", *at) != NULL;
-        if (!ended) name[length++] = *at++;
-    }
-    name[length] = 0;
-    if (!ended && (quoted || *at))
-        return cgam_fail(env, CGAM_E_ARG, "%s: the name at '%.20s' %s", option, *text,
-                         *at ? "is too long" : "has no quote at its end");
-    if (length == 0)
-        return cgam_fail(env, CGAM_E_ARG, "%s: a memory's number or name is expected at '%.20s'",
-                         option, *text);
-    const cgam_row_names *names;
-    cgam_status status = cgam_input_names(call, bank, &names);
-    *row = status == CGAM_OK ? cgam_row_names_find(names, name) : -1;
-    *text = at;
-    return status != CGAM_OK || *row >= 0
-               ? status
-               : cgam_fail(env, CGAM_E_ARG, "%s: no memory is called '%.100s'", option, name);
-}
-
-/* Adds the terms at *text up to ';' or the end to sum[d]; row [d] is room. */
-static cgam_status add_rows(cgam_call *call, const cgam_bank *bank, const char *option,
-                            const char **text, double *row, double *sum)
-{
-    cgam_env *env = call->env;
-    int64_t d = cgam_bank_describe(bank).d, index;
-    const char *at = *text;
-    do {
-        double weight = *at == '-' ? -1 : 1;
-        if (*at == '-' || *at == '+') at++;
-        cgam_status status = find_row(call, bank, option, &at, &index);
-        if (status == CGAM_OK && *at == '*') {
-            const char *factor = at + 1;
-            char *end;
-            weight *= strtod(factor, &end);
-            if (end == factor || !isfinite(weight))
-                return cgam_fail(env, CGAM_E_ARG, "%s: a factor is expected at '%.20s'", option,
-                                 factor);
-            at = end;
-        }
-        if (status == CGAM_OK && cgam_bank_place(bank, index) < 0)
-            return cgam_fail(env, CGAM_E_ARG, "%s: the bank has no memory %lld any more", option,
-                             (long long)index);
-        if (status == CGAM_OK) status = cgam_bank_row(bank, cgam_bank_place(bank, index), row);
-        if (status != CGAM_OK) return status;
-        bool finite = true;
-        for (int64_t j = 0; j < d; j++) finite &= isfinite(sum[j] += weight * row[j]) != 0;
-        if (!finite)
-            return cgam_fail(env, CGAM_E_VALUE, "%s: the sum is not finite after memory %lld",
-                             option, (long long)index);
-    } while (*at == '+' || *at == '-');
-    if (*at && *at != ';')
-        return cgam_fail(env, CGAM_E_ARG, "%s: +, -, * or ; is expected at '%.20s'", option, at);
-    *text = at;
-    return CGAM_OK;
-}
-
-/* How many sums there are: one more than ; outside of quotes. */
-static int64_t count_sums(const char *text)
-{
-    int64_t count = 1;
-    bool quoted = false;
-    for (; *text; text++) {
-        quoted ^= *text == '\'';
-        count += *text == ';' && !quoted;
-    }
-    return count;
+    return cgam_input_names(user, bank, out);
 }
 
 cgam_status cgam_input_vectors(cgam_call *call, const cgam_bank *bank, const char *option,
                                const char *text, cgam_matrix *out)
 {
-    cgam_env *env = call->env;
     size_t prefix = strlen(CGAM_ROWS_PREFIX);
-    if (strncmp(text, CGAM_ROWS_PREFIX, prefix) != 0) return cgam_input_matrix(env, text, out);
-    text += prefix;
-    *out = (cgam_matrix){.columns = cgam_bank_describe(bank).d, .rows = count_sums(text)};
+    if (strncmp(text, CGAM_ROWS_PREFIX, prefix) != 0)
+        return cgam_input_matrix(call->env, text, out);
+    *out = (cgam_matrix){.columns = cgam_bank_describe(bank).d};
+    cgam_status status =
+        cgam_row_sums(bank, option, text + prefix, names_of_call, call, &out->data, &out->rows);
     out->vector = out->rows == 1;
-    double *row = cgam_alloc(env, (size_t)out->columns, sizeof *row);
-    out->data = cgam_zalloc(env, (size_t)(out->rows * out->columns), sizeof *out->data);
-    cgam_status status = row && out->data ? CGAM_OK : cgam_fail_nomem(env, option);
-    for (int64_t k = 0; k < out->rows && status == CGAM_OK; k++, text++)
-        status = add_rows(call, bank, option, &text, row, out->data + k * out->columns);
-    cgam_free(env, row);
-    if (status != CGAM_OK) {
-        cgam_free(env, out->data);
-        *out = (cgam_matrix){0};
-    }
     return status;
 }
 

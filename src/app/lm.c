@@ -1,8 +1,12 @@
 /* lm.c: from the values of a call to a study, and from its results to files. */
 #include "app/lm.h"
-#include "app/picture.h"
 
-#include "report/models.h"
+#include "io/array.h"
+#include "io/folder.h"
+#include "lab/figures/picture.h"
+#include "lab/page/report.h"
+
+#include <string.h>
 
 cgam_lm_study_opts cgam_lm_opts(const cgam_call *call, cgam_line *line)
 {
@@ -12,25 +16,9 @@ cgam_lm_study_opts cgam_lm_opts(const cgam_call *call, cgam_line *line)
     opts.store = cgam_args_text(args, "store");
     const char *const *sets; /* of several the first; the verb has the others */
     if (cgam_args_words(args, "dataset", &sets) > 0) opts.dataset = sets[0];
-    opts.eval = cgam_args_text(args, "eval");
-    opts.train = cgam_args_text(args, "train");
-    opts.format = cgam_args_text(args, "format");
-    opts.relation = cgam_args_text(args, "relation");
-    opts.wording = cgam_args_text(args, "template");
-    opts.labels = cgam_args_text(args, "labels");
-    opts.shots_count = cgam_args_ints(args, "shots", &opts.shots);
-    opts.queries = cgam_args_int(args, "queries");
-    opts.shared = cgam_args_is(args, "demos", "shared");
-    cgam_order_find(cgam_args_text(args, "order"), &opts.order);
-    opts.seed = (uint64_t)cgam_args_int(args, "seed");
-    opts.exact = cgam_args_flag(args, "exact");
-    opts.chat = cgam_args_flag(args, "chat");
     cgam_dtype_find(cgam_args_text(args, "dtype"), &opts.dtype);
-    if (cgam_args_known(args, "answer")) { /* what is generated has no states of its own */
-        const char *answer = cgam_args_text(args, "answer");
-        opts.answer_given = answer && cgam_lm_answer_find(answer, &opts.answer) &&
-                            opts.answer != CGAM_ANSWER_GENERATE;
-    }
+    cgam_args_fill(args, cgam_lm_study_opts_rows, &opts);
+    cgam_args_fill(args, cgam_lm_answer_rows, &opts); /* what is generated is none of these */
     opts.progress = cgam_line_begin(line, call->progress);
     return opts;
 }
@@ -60,9 +48,19 @@ cgam_status cgam_lm_study_of(cgam_call *call, const cgam_lm_study_opts *opts, cg
 
 void cgam_lm_study_done(cgam_call *call, cgam_lm_study *study)
 {
-    cgam_lm *lm = study ? cgam_lm_study_model(study) : NULL;
+    cgam_lm *lm = study ? study->lm : NULL;
     cgam_lm_study_close(study);
     cgam_shelf_model_done(call->shelf, lm);
+}
+
+void cgam_lm_leave_out(const cgam_args *args, const char *option, const char *first, bool *no_first,
+                       bool *no_second)
+{
+    const char *const *words;
+    int64_t count = cgam_args_words(args, option, &words);
+    *no_first = *no_second = count > 0;
+    for (int64_t i = 0; i < count; i++)
+        *(strcmp(words[i], first) == 0 ? no_first : no_second) = false;
 }
 
 json_t *cgam_lm_piece_json(const cgam_lm *lm, int32_t token)
@@ -71,46 +69,15 @@ json_t *cgam_lm_piece_json(const cgam_lm *lm, int32_t token)
     return cgam_json_lossy(cgam_lm_piece(lm, token, piece, sizeof piece));
 }
 
-/* The figures of a document whose tables are in place. */
-static cgam_status draw(cgam_call *call, const char *out, cgam_lm_part part, json_t *doc,
-                        json_t *files)
-{
-    cgam_figures *figures = cgam_zalloc(call->env, 1, sizeof *figures);
-    if (!figures) return cgam_fail_nomem(call->env, "figures");
-    bool missing = false;
-    cgam_status status = cgam_models_figures_write(call->env, part, doc, out, figures);
-    if (status == CGAM_OK) status = cgam_figures_draw(call->env, out, figures, &missing);
-    json_t *names = json_array();
-    for (int i = 0; i < figures->count && !missing; i++) {
-        json_array_append_new(names, json_string(figures->figure[i].name));
-        json_array_append_new(files, json_sprintf("%s.svg", figures->figure[i].name));
-    }
-    cgam_json_put(doc, "figures", names);
-    if (missing) {
-        cgam_json_put_text(doc, "figures_missing", "gnuplot was not found");
-        cgam_json_put_text(call->doc, "figures_missing", "gnuplot was not found");
-    }
-    cgam_free(call->env, figures);
-    return status;
-}
-
 cgam_status cgam_lm_leave(cgam_call *call, const char *out, cgam_lm_part part,
                           const cgam_lm_result *result, json_t *doc, json_t *files)
 {
-    char name[32];
-    cgam_status status = CGAM_OK;
-    json_object_update(doc, cgam_lm_result_document(result));
-    if (!out) return CGAM_OK;
-    for (int64_t i = 0; i < cgam_lm_result_tables(result) && status == CGAM_OK; i++) {
-        const cgam_table *table = cgam_lm_result_table(result, i);
-        status = cgam_table_write(call->env, table, out);
-        json_array_append_new(files, json_sprintf("%s.csv", table->name));
-    }
-    if (status == CGAM_OK && cgam_args_is(call->args, "figures", "yes"))
-        status = draw(call, out, part, doc, files);
-    snprintf(name, sizeof name, "%s.json", cgam_lm_part_name(part));
-    json_array_append_new(files, json_string(name));
-    return status == CGAM_OK ? cgam_json_save(call->env, out, name, doc) : status;
+    bool figures = cgam_args_is(call->args, "figures", "yes");
+    cgam_status status = cgam_models_leave(call->env, out, figures, part, result, doc, files);
+    json_t *missing = json_object_get(doc, "figures_missing");
+    if (missing && doc != call->doc)
+        cgam_json_put(call->doc, "figures_missing", json_incref(missing));
+    return status;
 }
 
 void cgam_lm_put_files(json_t *doc, const char *out, json_t *files)
@@ -118,46 +85,6 @@ void cgam_lm_put_files(json_t *doc, const char *out, json_t *files)
     if (out) cgam_json_put_text(doc, "out", out);
     if (out) cgam_json_put(doc, "files", files);
     else json_decref(files);
-}
-
-int64_t cgam_lm_counted(const json_t *doc)
-{
-    return cgam_json_get_int(json_array_get(json_object_get(doc, "shots"), 0), "queries");
-}
-
-void cgam_lm_print_none(const json_t *doc, FILE *to)
-{
-    fprintf(to,
-            "none of %lld answers can be told from the others by its first token: nothing is "
-            "measured; take --answer distinct or sequence\n",
-            (long long)cgam_json_get_int(doc, "queries"));
-}
-
-void cgam_lm_print_files(const json_t *doc, FILE *to)
-{
-    const char *study = cgam_json_get_text(doc, "study"), *page = cgam_json_get_text(doc, "report");
-    if (*page) fprintf(to, "\nThe study is in %s and in %s\n", study, page);
-    else cgam_picture_print_files(doc, to);
-}
-
-void cgam_lm_print_curves(const json_t *doc, const char *first, int digits, const char *second,
-                          FILE *to)
-{
-    const json_t *curves = json_object_get(doc, "curves");
-    size_t i, layers = json_array_size(json_object_get(json_array_get(curves, 0), first));
-    json_t *row;
-    fputs("layer", to);
-    json_array_foreach(curves, i, row)
-        fprintf(to, "  %8lld shots      ", (long long)cgam_json_get_int(row, "k"));
-    fputc('\n', to);
-    for (size_t l = 0; l < layers; l++) {
-        fprintf(to, "%5zu", l);
-        json_array_foreach(curves, i, row)
-            fprintf(to, "  %10.*f %9.3g", digits, cgam_json_nth(row, first, (int64_t)l),
-                    cgam_json_nth(row, second, (int64_t)l));
-        fputc('\n', to);
-    }
-    cgam_lm_print_files(doc, to);
 }
 
 static cgam_status run_at(cgam_call *call, cgam_lm_part part, cgam_lm_experiment experiment,
@@ -198,4 +125,168 @@ cgam_status cgam_lm_run_reported(cgam_call *call, cgam_lm_part part, cgam_lm_exp
         status = run_at(call, part, experiment, to.out[0] ? to.out : NULL,
                         to.store[0] ? to.store : NULL);
     return status == CGAM_OK ? cgam_lm_place_show(call, &to) : status;
+}
+
+/* ---- Where a study goes in a report ------------------------------------------------------------- */
+
+/* Letters, digits, points, dashes and underscores of a name without its folder and ending. */
+static void add_stem(char *name, size_t size, const char *path)
+{
+    const char *from = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+    const char *end = strrchr(from, '.');
+    size_t used = strlen(name), length = end && end > from ? (size_t)(end - from) : strlen(from);
+    for (size_t i = 0; i < length && used + 1 < size; i++) {
+        unsigned char c = (unsigned char)from[i];
+        bool fine = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+                    c == '-' || c == '_' || (c == '.' && i > 0);
+        name[used++] = fine ? (char)c : '-';
+    }
+    name[used] = '\0';
+}
+
+/* The option that names a folder: --folder where --out is a file. */
+static const char *folder_of(const cgam_call *call)
+{
+    bool file = cgam_verb_param_named(call->verb, "folder", strlen("folder")) != NULL;
+    return cgam_args_text(call->args, file ? "folder" : "out");
+}
+
+/* The name of the study: its data, its relation, and its model where that is not the default. */
+static void add_name(const cgam_call *call, char *name, size_t size)
+{
+    const char *eval = cgam_args_text(call->args, "eval");
+    const char *const *sets;
+    int64_t count = cgam_args_words(call->args, "dataset", &sets);
+    for (int64_t i = 0; i + 1 < count; i++) {
+        add_stem(name, size, sets[i]);
+        snprintf(name + strlen(name), size - strlen(name), "-");
+    }
+    const char *parts[] = {
+        eval        ? eval
+        : count > 0 ? sets[count - 1]
+                    : "sentiment",
+        cgam_args_is(call->args, "dataset", "lama") ? cgam_args_text(call->args, "relation") : NULL,
+        cgam_args_text(call->args, "model")};
+    for (int i = 0; i < 3; i++) {
+        if (!parts[i]) continue;
+        if (i > 0) snprintf(name + strlen(name), size - strlen(name), "-");
+        add_stem(name, size, parts[i]);
+    }
+}
+
+cgam_status cgam_lm_place_find(const cgam_call *call, cgam_lm_place *to)
+{
+    cgam_env *env = call->env;
+    char name[128] = "lm/";
+    const char *out = folder_of(call);
+    const char *store = cgam_args_text(call->args, "store");
+    *to = (cgam_lm_place){.report = cgam_args_text(call->args, "report")};
+    if (to->report && out)
+        return cgam_fail(env, CGAM_E_ARG, "report and %s exclude each other",
+                         out == cgam_args_text(call->args, "out") ? "out" : "folder");
+    cgam_status status = CGAM_OK;
+    add_name(call, name, sizeof name);
+    if (to->report) status = cgam_path_join(env, to->report, name, to->out);
+    else if (out) snprintf(to->out, sizeof to->out, "%s", out);
+    if (store) snprintf(to->store, sizeof to->store, "%s", store);
+    else if (to->report && status == CGAM_OK)
+        status = cgam_path_join(env, to->report, "lm/states.db", to->store);
+    return status == CGAM_OK && to->out[0] ? cgam_folder_make(env, to->out) : status;
+}
+
+/* An option with a value as a shell takes it; "" for a flag. */
+static void add_option(char *text, size_t size, size_t *used, const char *name, const char *value)
+{
+    const char *quote = strpbrk(value, " \\{}'\"$&|;<>()*?[]`~#!") ? "'" : "";
+    cgam_text_add(text, size, used, " --%s%s%s", name, *value ? " " : "", quote);
+    for (; *value; value++) /* a quote within quotes: out of them, itself, into them again */
+        cgam_text_add(text, size, used, *value == '\'' ? "'\\'%c" : "%c", *value);
+    cgam_text_add(text, size, used, "%s", quote);
+}
+
+void cgam_lm_put_command(cgam_call *call)
+{
+    char text[2048];
+    size_t used = 0;
+    cgam_text_add(text, sizeof text, &used, "cgam %s", call->verb->name);
+    const cgam_param *q;
+    for (int k = 0; (q = cgam_verb_param(call->verb, k)); k++) {
+        if (cgam_field_find(cgam_params_common, q->name, strlen(q->name))) break;
+        if (!cgam_args_given(call->args, q->name) || strcmp(q->name, "out") == 0 ||
+            strcmp(q->name, "folder") == 0 || strcmp(q->name, "report") == 0 ||
+            strcmp(q->name, "store") == 0)
+            continue;
+        const char *const *values;
+        int64_t count = q->many ? cgam_args_words(call->args, q->name, &values) : 0;
+        for (int64_t i = 0; i < count; i++)
+            add_option(text, sizeof text, &used, q->name, values[i]);
+        if (!q->many)
+            add_option(text, sizeof text, &used, q->name,
+                       q->kind == CGAM_FLAG ? "" : cgam_args_text(call->args, q->name));
+    }
+    cgam_json_put_text(call->doc, "command", text);
+}
+
+cgam_status cgam_lm_place_show(cgam_call *call, const cgam_lm_place *at)
+{
+    char page[CGAM_PATH_ROOM];
+    if (!at->report) return CGAM_OK;
+    cgam_status status = cgam_models_refresh(call->env, at->report);
+    if (status == CGAM_OK) status = cgam_path_join(call->env, at->report, "index.html", page);
+    cgam_json_put_text(call->doc, "study", at->out);
+    cgam_json_put_text(call->doc, "report", status == CGAM_OK ? page : NULL);
+    return status;
+}
+
+/* ---- Prompts under edits ------------------------------------------------------------------------ */
+
+cgam_status cgam_lm_edit_set(cgam_call *call, cgam_lm *lm, cgam_edit_set **out)
+{
+    const char *const *vector, *const *edit;
+    int64_t vectors = cgam_args_words(call->args, "vector", &vector), v = 0;
+    int64_t edits = cgam_args_words(call->args, "edit", &edit), e = 0;
+    cgam_status status = cgam_edit_set_new(lm, out);
+    if (status != CGAM_OK) return status;
+    while ((v < vectors || e < edits) && status == CGAM_OK) {
+        bool first =
+            e == edits || (v < vectors && cgam_args_before(call->args, vector[v], edit[e]));
+        status =
+            first ? cgam_edit_set_vectors(*out, vector[v++]) : cgam_edit_set_word(*out, edit[e++]);
+    }
+    if (status != CGAM_OK) {
+        cgam_edit_set_free(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
+json_t *cgam_lm_token_list(const cgam_lm *lm, int64_t count, const int32_t *tokens)
+{
+    json_t *list = json_array();
+    for (int64_t i = 0; i < count; i++) {
+        json_t *token = json_object();
+        cgam_json_put_int(token, "id", tokens[i]);
+        cgam_json_put(token, "piece", cgam_lm_piece_json(lm, tokens[i]));
+        json_array_append_new(list, token);
+    }
+    return list;
+}
+
+cgam_status cgam_lm_prompt_tokens(cgam_call *call, cgam_lm *lm, const char *system, bool chat,
+                                  int32_t **tokens, int64_t *count)
+{
+    const char *text = cgam_args_text(call->args, "prompt");
+    cgam_status status;
+    if (chat) {
+        const cgam_lm_message messages[] = {{"system", system}, {"user", text}};
+        status = cgam_lm_chat(lm, system ? 2 : 1, system ? messages : messages + 1, tokens, count);
+    } else {
+        status = cgam_lm_tokenize(lm, text, true, tokens, count);
+    }
+    if (status == CGAM_OK && *count == 0) {
+        cgam_lm_tokens_free(lm, *tokens);
+        *tokens = NULL;
+        status = cgam_fail(call->env, CGAM_E_ARG, "prompt: it has no tokens");
+    }
+    return status;
 }

@@ -5,32 +5,35 @@
 #include "app/params.h"
 #include "app/progress.h"
 #include "io/folder.h"
-#include "lm/study.h"
+#include "lab/language/fields.h"
+#include "lab/language/study.h"
+#include "lm/edit.h"
 
 #define CGAM_PARAM_LM_MODEL                                                                        \
     CGAM_PARAM_TEXT("model", "FILE", "GGUF file; the model of `cgam lm get` if not given",         \
                     .input = CGAM_INPUT_MODEL)
 #define CGAM_PARAM_LM_DTYPE(help_) CGAM_PARAM_CHOICE("dtype", "f32|f16|bf16", "f32", help_)
-#define CGAM_PARAM_LM_SCALE(help_)                                                                 \
-    CGAM_PARAM_CHOICE("lambda-scale", "relative|absolute", "relative", help_)
 #define CGAM_PARAM_LM_FIGURES                                                                      \
     CGAM_PARAM_FIGURES("draw the figures beside the tables (SVG, PNG, PDF; needs gnuplot)")
-
-#define CGAM_PARAM_LM_ANSWER                                                                       \
-    CGAM_PARAM_CHOICE("answer", "first|sequence|distinct", NULL,                                   \
-                      "answers are compared by their first token, those that share it left out, "  \
-                      "by the probability of all their tokens, or of those up to where each "      \
-                      "parts from the others; first, or sequence where classes begin alike")
-
-/* P for contexts: what the projection of the library's options is. */
-#define CGAM_PARAM_LM_PROJECTION(help_)                                                            \
-    CGAM_PARAM_TEXT("projection", "FILE[:NAME]", help_, .input = CGAM_INPUT_NUMBERS)
 
 #define CGAM_PARAM_LM_REPORT                                                                       \
     CGAM_PARAM_TEXT("report", "DIR",                                                               \
                     "add it to the report in DIR: --out is then DIR/lm/NAME, --store "             \
                     "DIR/lm/states.db if not given",                                               \
                     .writes = true)
+
+#define CGAM_PARAM_LM_EDIT                                                                         \
+    CGAM_PARAM_TEXT("edit", "L:KIND:WHERE:X:FILE[:ROW]",                                           \
+                    "after layer L add, or replace by, X times the vector in FILE (.npy), at "     \
+                    "WHERE: last, prompt, generated, all, i or i-j (-1: the prompt's last)",       \
+                    .many = true, .input = CGAM_INPUT_NUMBERS)
+#define CGAM_PARAM_LM_VECTORS                                                                      \
+    CGAM_PARAM_TEXT("vector", "FILE[:X[:FROM-TO]]",                                                \
+                    "add X times the vectors in FILE (.gguf, .npy, .safetensors) at all tokens, "  \
+                    "after layers FROM to TO",                                                     \
+                    .many = true, .input = CGAM_INPUT_NUMBERS)
+#define CGAM_PARAM_LM_EXACT                                                                        \
+    CGAM_PARAM_FLAG("exact", "the plain f32 pass instead of libllama's; Llama family")
 
 /* The names in cgam_dataset_tasks. */
 #define CGAM_LM_TASKS                                                                              \
@@ -47,29 +50,7 @@
         CGAM_PARAM_CHOICE("dataset", "facts|sentiment|" CGAM_LM_TASKS "|sst2|agnews|trec|lama",    \
                           NULL, "shipped; the last four under $CGAM_DATA. sentiment if no --eval", \
                           .many = (several_)),                                                     \
-        CGAM_PARAM_TEXT("eval", "FILE", "queries", .input = CGAM_INPUT_TEXT),                      \
-        CGAM_PARAM_TEXT("train", "FILE",                                                           \
-                        "demonstrations; what is left of the queries' file if not given",          \
-                        .input = CGAM_INPUT_TEXT),                                                 \
-        CGAM_PARAM_CHOICE("format", "tsv|facts|sst2|agnews|trec|lama|pairs", "tsv",                \
-                          "of --eval and --train"),                                                \
-        CGAM_PARAM(CGAM_TEXT, "relation", "ID", "P36", 0, 0, "of --dataset lama"),                 \
-        CGAM_PARAM_TEXT("template", "TEXT",                                                        \
-                        "with {x}, {y} and \\n: 'Review: {x}\\nSentiment: {y}\\n\\n'"),            \
-        CGAM_PARAM_TEXT("labels", "KEY=WORD,..", "the word for each label of the file"),           \
-        CGAM_PARAM_INTS("shots", "K,K,..", "0,1,4", 0, 1024,                                       \
-                        "numbers of demonstrations; 0 is always run"),                             \
-        CGAM_PARAM_INT("queries", "N", "200", 1, 1e6, "how many; fewer where the set has fewer"),  \
-        CGAM_PARAM_CHOICE("demos", "per-query|shared", "per-query",                                \
-                          "each query's own, or the same for all"),                                \
-        CGAM_PARAM_CHOICE("order", "balanced|cycled", "balanced",                                  \
-                          "of their classes: any balanced one, or none twice before all"),         \
-        CGAM_PARAM_SEED("of queries and demonstrations"),                                          \
-        CGAM_PARAM_FLAG("chat",                                                                    \
-                        "a conversation in the model's chat template: demonstrations are turns"),  \
-        CGAM_PARAM_FLAG("exact",                                                                   \
-                        "states by the plain f32 pass instead of libllama's; Llama family"),       \
-        CGAM_PARAM_LM_DTYPE("how states are stored")
+        CGAM_ROWS_OF(cgam_lm_study_opts_rows)
 
 /* The options that CGAM_PARAMS_LM asks for; progress is drawn on `line`, which the caller keeps until
  * cgam_line_clear. */
@@ -82,6 +63,11 @@ void cgam_lm_done(cgam_call *call, cgam_lm *lm);
 cgam_status cgam_lm_study_of(cgam_call *call, const cgam_lm_study_opts *opts, cgam_lm_study **out);
 void cgam_lm_study_done(cgam_call *call, cgam_lm_study *study);
 
+/* Of two kinds, the first of which is called `first`, those that an option of words does not name; where it is not given,
+ * both are run. */
+void cgam_lm_leave_out(const cgam_args *args, const char *option, const char *first, bool *no_first,
+                       bool *no_second);
+
 /* A token's bytes as a text of a document: what is not UTF-8 is the sign for that. */
 json_t *cgam_lm_piece_json(const cgam_lm *lm, int32_t token);
 
@@ -91,14 +77,6 @@ cgam_status cgam_lm_leave(cgam_call *call, const char *out, cgam_lm_part part,
                           const cgam_lm_result *result, json_t *doc, json_t *files);
 /* Puts "out" and "files" where anything was written; takes the reference. */
 void cgam_lm_put_files(json_t *doc, const char *out, json_t *files);
-/* How many queries count, of a document with `shots`: the same for every number of them. */
-int64_t cgam_lm_counted(const json_t *doc);
-/* No answer counts: says so. */
-void cgam_lm_print_none(const json_t *doc, FILE *to);
-void cgam_lm_print_files(const json_t *doc, FILE *to);
-/* Prints two measures of every curve, layer by layer; `digits` of the first one behind the point. */
-void cgam_lm_print_curves(const json_t *doc, const char *first, int digits, const char *second,
-                          FILE *to);
 
 /* Where a verb with --out, --store and --report leaves what it found. */
 typedef struct cgam_lm_place {
@@ -118,5 +96,17 @@ typedef cgam_status (*cgam_lm_experiment)(cgam_lm_study *study, const cgam_args 
 cgam_status cgam_lm_run(cgam_call *call, cgam_lm_part part, cgam_lm_experiment experiment);
 /* The same of a verb that has --report. */
 cgam_status cgam_lm_run_reported(cgam_call *call, cgam_lm_part part, cgam_lm_experiment experiment);
+
+/* ---- Prompts under edits ------------------------------------------------------------------------ */
+/* The edits of --vector and --edit, in the order given. Gives *out; cgam_edit_set_free. */
+cgam_status cgam_lm_edit_set(cgam_call *call, cgam_lm *lm, cgam_edit_set **out);
+
+/* [{"id", "piece"}, ..] */
+json_t *cgam_lm_token_list(const cgam_lm *lm, int64_t count, const int32_t *tokens);
+
+/* Tokens of --prompt, in the model's chat template if `chat`, with a system message before it unless
+ * system is NULL. Gives *tokens [*count]; cgam_lm_tokens_free. */
+cgam_status cgam_lm_prompt_tokens(cgam_call *call, cgam_lm *lm, const char *system, bool chat,
+                                  int32_t **tokens, int64_t *count);
 
 #endif

@@ -1,23 +1,43 @@
 /* verb.c: finding one's way in the table of verbs: by words, by what was nearly typed. */
 #include "app/verb.h"
+#include "lab/embedded.h"
 
 #include <ctype.h>
 #include <string.h>
 
 bool cgam_param_positional(const cgam_param *p) { return isupper((unsigned char)p->name[0]) != 0; }
 
-const char *cgam_input_name(cgam_input input)
+/* The text of the file app/FOLDER/NAME.txt; "" where there is none. */
+static const char *find_text(const char *folder, const char *name)
 {
-    static const char *const names[] = {"",      "numbers", "rows", "vectors", "bank",
-                                        "store", "model",   "text", "json"};
-    return names[input];
+    char path[96];
+    snprintf(path, sizeof path, "app/%s/%s.txt", folder, name);
+    for (char *c = path; *c; c++)
+        if (*c == ' ') *c = '-';
+    const cgam_embedded *file = cgam_embedded_find(path);
+    return file ? file->bytes : "";
+}
+
+const char *cgam_verb_about(const cgam_verb *verb)
+{
+    return verb->about ? verb->about : find_text("about", verb->name);
+}
+
+void cgam_verb_print(const cgam_verb *verb, const json_t *doc, FILE *to)
+{
+    if (verb->print) verb->print(doc, to);
+    else cgam_fill(to, find_text("text", verb->text ? verb->text : verb->name), doc);
 }
 
 const cgam_param *cgam_verb_param(const cgam_verb *verb, int i)
 {
     const cgam_param *p = verb->params;
-    for (; p && *p->name && i > 0; p++) i--;
-    if (p && *p->name) return p;
+    for (; p && *p->name; p++) {
+        bool table = p->name[0] == '*';
+        for (const cgam_param *row = p->of; table && *row->name; row++)
+            if (i-- == 0) return row;
+        if (!table && i-- == 0) return p->of ? cgam_field_find(p->of, p->name, strlen(p->name)) : p;
+    }
     for (p = cgam_params_common; *p->name && i > 0; p++) i--;
     return *p->name ? p : NULL;
 }
@@ -28,18 +48,6 @@ const cgam_param *cgam_verb_param_named(const cgam_verb *verb, const char *name,
     for (int i = 0; (p = cgam_verb_param(verb, i)); i++)
         if (strlen(p->name) == length && strncmp(p->name, name, length) == 0) return p;
     return NULL;
-}
-
-const char *cgam_param_word(const cgam_param *p, const char *word, size_t *length)
-{
-    bool numbers = p->kind != CGAM_CHOICE && p->kind != CGAM_WORDS;
-    if (p->kind == CGAM_FLAG || p->kind == CGAM_TEXT || !strchr(p->value, '|')) return NULL;
-    if (word) word += strcspn(word, "|");
-    else word = p->value;
-    word += *word == '|';
-    *length = strcspn(word, "|");
-    /* The last of numbers only says what they look like. */
-    return !*word || (numbers && !word[*length]) ? NULL : word;
 }
 
 bool cgam_verb_in(const cgam_verb *verb, const char *group)

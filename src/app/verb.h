@@ -6,56 +6,18 @@
 #define CGAM_SRC_APP_VERB_H
 
 #include "app/progress.h"
-#include "app/shelf.h"
-#include "io/json.h"
+#include "io/fields.h"
+#include "lab/fill.h"
+#include "lab/shelf.h"
 
 #include <cgam/cgam.h>
-
-typedef enum cgam_param_kind {
-    CGAM_FLAG,   /* present or not */
-    CGAM_INT,    /* an integer within [min, max] */
-    CGAM_REAL,   /* a finite number within [min, max] */
-    CGAM_TEXT,   /* anything: a file, a name */
-    CGAM_CHOICE, /* one of the words in `value`, separated by | */
-    CGAM_INTS,   /* integers within [min, max], separated by commas */
-    CGAM_REALS,  /* finite numbers within [min, max], separated by commas */
-    CGAM_WORDS   /* words, separated by commas; those in `value` where it holds a |, else any */
-} cgam_param_kind;
 
 /* As a least value: any number above zero that leaves room for its inverse. */
 #define CGAM_ABOVE_0 0x1p-1000
 
-/* What a parameter that names a file is read as. A door for others than the machine's user knows
- * banks, stores and models by names of its own, takes the rest from the request itself, and refuses
- * to open what is marked as nothing. */
-typedef enum cgam_input {
-    CGAM_INPUT_NONE,
-    CGAM_INPUT_NUMBERS, /* an array */
-    CGAM_INPUT_ROWS,    /* an array of row numbers or booleans, or names, one a line */
-    CGAM_INPUT_VECTORS, /* likewise, or sums of the bank's memories, "rows:.." */
-    CGAM_INPUT_BANK,
-    CGAM_INPUT_STORE,
-    CGAM_INPUT_MODEL,
-    CGAM_INPUT_TEXT, /* lines */
-    CGAM_INPUT_JSON
-} cgam_input;
-const char *cgam_input_name(cgam_input input); /* "numbers"; "" for none */
-
-typedef struct cgam_param {
-    const char *name; /* without the dashes; "" ends a table. UPPER case: a positional argument */
-    cgam_param_kind kind;
-    /* What the value is called in help, or the choices. FILE and DIR in it say that it names one.
-     * For numbers, words before a | are taken in their place: "all|L,L,..". */
-    const char *value;
-    const char *fallback; /* the default as text; NULL: none */
-    const char *bare;     /* the value of an option that is given without one; NULL: it needs one */
-    const char *help;
-    double min, max; /* both 0: any */
-    bool required;
-    bool many;   /* may be given several times; the values are gathered in order */
-    bool writes; /* names a file or folder that is written */
-    cgam_input input;
-} cgam_param;
+/* A parameter of a verb is a row of a table: one of its own, or one that stands for a field of an options
+ * struct (CGAM_ROW_OF, base/field.h). `input` of it is a cgam_input. */
+typedef cgam_field cgam_param;
 
 typedef struct cgam_args cgam_args;
 
@@ -92,14 +54,21 @@ typedef enum cgam_verb_ranks {
 struct cgam_verb {
     const char *name; /* "recall", "net run" */
     const char *summary;
-    const char *about; /* paragraphs, separated by empty lines */
+    const char *about; /* paragraphs, separated by empty lines; NULL: app/about/NAME.txt */
     const char *example;
     const cgam_param *params; /* NULL: only the common ones */
     cgam_verb_ranks ranks;
     bool local; /* only for the user of this machine: it fetches, or talks to a terminal */
     cgam_status (*run)(cgam_call *call);
+    /* The document for people: the template (lab/fill.h) app/text/TEXT.txt, where NULL is the verb's name, with - for
+     * blanks; or a function where that is not enough. */
+    const char *text;
     void (*print)(const json_t *doc, FILE *to);
 };
+/* What it does, in paragraphs. */
+const char *cgam_verb_about(const cgam_verb *verb);
+/* Prints a document of the verb for people. */
+void cgam_verb_print(const cgam_verb *verb, const json_t *doc, FILE *to);
 
 /* Runs call->verb, which fills call->doc; CGAM_E_NOMEM where the document could not take everything. */
 CGAM_NODISCARD cgam_status cgam_call_run(cgam_call *call);
@@ -117,8 +86,6 @@ const cgam_param *cgam_verb_param(const cgam_verb *verb, int i);
 /* By its name of so many bytes; NULL: there is none. */
 const cgam_param *cgam_verb_param_named(const cgam_verb *verb, const char *name, size_t length);
 bool cgam_param_positional(const cgam_param *param);
-/* The word after `word` among those a parameter takes, NULL = the first; NULL past the last. */
-const char *cgam_param_word(const cgam_param *param, const char *word, size_t *length);
 /* Is the verb called "GROUP something"? NULL: all are in. */
 bool cgam_verb_in(const cgam_verb *verb, const char *group);
 bool cgam_verb_group(const char *word); /* is any? */
@@ -174,6 +141,12 @@ int64_t cgam_args_words(const cgam_args *args, const char *name, const char *con
 /* Of two values of parameters that may be given several times, as cgam_args_words gives them: was a
  * given before b? */
 bool cgam_args_before(const cgam_args *args, const char *a, const char *b);
+
+/* Sets the fields of an options struct, by its table: those in the verb's table that were given or have a
+ * default. What is not set keeps its value. */
+void cgam_args_fill(const cgam_args *args, const cgam_field *rows, void *opts);
+/* Puts values into a document, by their names: "alpha beta mode"; null for what was not given. */
+void cgam_args_put(const cgam_args *args, const char *names, json_t *doc);
 
 /* Is the word an integer, and nothing else? */
 bool cgam_text_is_int(const char *text, int64_t *value);

@@ -2,7 +2,10 @@
 #include "app/input.h"
 #include "app/verbs.h"
 #include "base/env.h"
+#include "memory/bank.h"
+#include "memory/fields.h"
 #include "memory/pack.h"
+#include "memory/row_sums.h"
 
 #include <string.h>
 
@@ -68,31 +71,6 @@ static const cgam_param params_show[] = {
 /* Is it a list and not a file? */
 static bool is_list(const char *text) { return text[strspn(text, "0123456789,-")] == 0; }
 
-/* The numbers of "3,7,10-12" into out, which may be NULL; how many they are, or -1: it is no such list. *last is the
- * largest of them; a range that goes on to `below` or beyond is not counted out. */
-static int64_t read_list(const char *text, int64_t below, int64_t *out, int64_t *last)
-{
-    int64_t count = 0;
-    *last = -1;
-    for (;; text++) {
-        char *end;
-        long long from = strtoll(text, &end, 10), to = from;
-        if (end == text || *text == '-') return -1;
-        if (*end == '-') {
-            text = end + 1;
-            to = strtoll(text, &end, 10);
-            if (end == text || *text == '-') return -1;
-        }
-        if (to < from) return -1;
-        if (to > *last) *last = to;
-        for (long long i = from; out && i <= to; i++) out[count + i - from] = i;
-        if (to < below) count += to - from + 1;
-        text = end;
-        if (!*text) return count;
-        if (*text != ',') return -1;
-    }
-}
-
 /* --rows as a list of numbers, in their order. Gives *out. */
 static cgam_status rows_in_order(cgam_call *call, int64_t below, int64_t **out, int64_t *count)
 {
@@ -107,7 +85,7 @@ static cgam_status rows_in_order(cgam_call *call, int64_t below, int64_t **out, 
                                  : status;
     }
     int64_t last;
-    *count = read_list(text, below, NULL, &last);
+    *count = cgam_row_list(text, below, NULL, &last);
     if (*count < 0)
         return cgam_fail(env, CGAM_E_ARG, "rows: '%.40s' is not a list like 3,7,10-12", text);
     if (last >= below)
@@ -115,7 +93,7 @@ static cgam_status rows_in_order(cgam_call *call, int64_t below, int64_t **out, 
                          (long long)last, (long long)below - 1);
     *out = cgam_alloc(env, (size_t)*count, sizeof **out);
     if (!*out) return cgam_fail_nomem(env, "rows");
-    (void)read_list(text, below, *out, &last);
+    (void)cgam_row_list(text, below, *out, &last);
     return CGAM_OK;
 }
 
@@ -156,20 +134,13 @@ static cgam_status put_bank(cgam_call *call, const cgam_bank *bank)
     cgam_pack_info p = cgam_pack_describe(bank);
     cgam_bank_info b = cgam_bank_describe(bank);
     if (!p.packed) return cgam_fail(call->env, CGAM_E_ARG, "not a packed bank; see bank pack");
-    cgam_json_put_int(call->doc, "n", b.whole);
-    cgam_json_put_int(call->doc, "live", b.n);
-    cgam_json_put_int(call->doc, "d", b.d);
-    cgam_json_put_text(call->doc, "dtype", cgam_dtype_name(b.dtype));
-    cgam_json_put_bool(call->doc, "normalized", p.normalize);
-    cgam_json_put_bool(call->doc, "names", p.names);
-    cgam_json_put_bool(call->doc, "sketch", p.sketch);
-    cgam_json_put(call->doc, "alphas", cgam_json_reals(p.alpha, p.alphas, 1));
-    cgam_json_put_int(call->doc, "bytes", (int64_t)p.bytes);
+    cgam_fields_put_some(call->doc, "n=whole live=n d dtype", cgam_bank_info_rows, &b);
+    cgam_fields_put(call->doc, cgam_pack_info_rows, &p, 0);
     return CGAM_OK;
 }
 
 /* What stands under the path now. */
-static cgam_status tell(cgam_call *call, const char *path)
+static cgam_status put_file(cgam_call *call, const char *path)
 {
     cgam_bank *bank;
     cgam_status status = cgam_bank_load(call->env, path, NULL, &bank);
@@ -180,7 +151,7 @@ static cgam_status tell(cgam_call *call, const char *path)
     return status;
 }
 
-static cgam_status run_pack(cgam_call *call)
+static cgam_status pack_bank(cgam_call *call)
 {
     const char *out = cgam_args_text(call->args, "out");
     cgam_pack_opts opts = cgam_pack_opts_default();
@@ -193,18 +164,18 @@ static cgam_status run_pack(cgam_call *call)
     opts.alphas = cgam_args_reals(call->args, "alpha", &opts.alpha);
     opts.names = cgam_args_text(call->args, "names");
     cgam_status status = cgam_pack(call->env, cgam_args_text(call->args, "from"), &opts, out);
-    return status == CGAM_OK ? tell(call, out) : status;
+    return status == CGAM_OK ? put_file(call, out) : status;
 }
 
-static cgam_status run_add(cgam_call *call)
+static cgam_status add_bank(cgam_call *call)
 {
     const char *path = cgam_args_text(call->args, "BANK");
     cgam_status status = cgam_pack_add(call->env, path, cgam_args_text(call->args, "from"),
                                        cgam_args_text(call->args, "names"));
-    return status == CGAM_OK ? tell(call, path) : status;
+    return status == CGAM_OK ? put_file(call, path) : status;
 }
 
-static cgam_status run_put(cgam_call *call)
+static cgam_status replace_rows(cgam_call *call)
 {
     const char *path = cgam_args_text(call->args, "BANK");
     int64_t *number = NULL, count;
@@ -216,17 +187,17 @@ static cgam_status run_put(cgam_call *call)
     if (status == CGAM_OK)
         status = cgam_pack_put(call->env, path, cgam_args_text(call->args, "from"), count, number);
     cgam_free(call->env, number);
-    return status == CGAM_OK ? tell(call, path) : status;
+    return status == CGAM_OK ? put_file(call, path) : status;
 }
 
-static cgam_status run_drop(cgam_call *call)
+static cgam_status drop_bank(cgam_call *call)
 {
     const char *path = cgam_args_text(call->args, "BANK");
     cgam_status status = cgam_pack_drop_by(call->env, path, rows_as_mask, call);
-    return status == CGAM_OK ? tell(call, path) : status;
+    return status == CGAM_OK ? put_file(call, path) : status;
 }
 
-static cgam_status run_show(cgam_call *call)
+static cgam_status show_bank(cgam_call *call)
 {
     const char *path = cgam_args_text(call->args, "BANK"), *damaged = NULL;
     bool check = cgam_args_flag(call->args, "check"), kept = cgam_shelf_has(call->shelf, path);
@@ -246,95 +217,111 @@ static cgam_status run_show(cgam_call *call)
     return status;
 }
 
-static void print(const json_t *doc, FILE *to)
-{
-    const json_t *whole = json_object_get(doc, "whole"), *alphas = json_object_get(doc, "alphas");
-    fprintf(to, "%s: %lld memories in %lld dimensions as %s%s, %lld bytes\n",
-            cgam_json_get_text(doc, "bank"), (long long)cgam_json_get_int(doc, "live"),
-            (long long)cgam_json_get_int(doc, "d"), cgam_json_get_text(doc, "dtype"),
-            json_is_true(json_object_get(doc, "normalized")) ? ", normalised" : "",
-            (long long)cgam_json_get_int(doc, "bytes"));
-    if (cgam_json_get_int(doc, "n") != cgam_json_get_int(doc, "live"))
-        fprintf(to, "  %-8s 0 to %lld; those of dropped memories are not given again\n", "numbers",
-                (long long)cgam_json_get_int(doc, "n") - 1);
-    fprintf(to, "  %-8s %s\n  %-8s %s\n  %-8s", "names",
-            json_is_true(json_object_get(doc, "names")) ? "yes" : "no", "sketch",
-            json_is_true(json_object_get(doc, "sketch")) ? "yes" : "no", "alphas");
-    for (size_t i = 0; i < json_array_size(alphas); i++)
-        fprintf(to, " %g", json_number_value(json_array_get(alphas, i)));
-    fprintf(to, "%s\n", json_array_size(alphas) ? "" : " none");
-    if (whole)
-        fprintf(to, "  %-8s %s%s\n", "digests", json_is_true(whole) ? "agree" : "wrong: ",
-                json_is_true(whole) ? "" : cgam_json_get_text(doc, "damaged"));
-}
-
 /* ---- The table ----------------------------------------------------------------------------- */
-#define CHANGES                                                                                        \
-    "\n\nThe bank is written anew beside the old one, synced and renamed: whoever opens it finds the " \
-    "old one or the new one, whole, a reader that has it open keeps what it has, and a program that "  \
-    "is killed leaves the old one. Of two that change it at once the second waits. Sketch and "        \
-    "factored gates are made anew where the bank has them."
-
 const cgam_verb cgam_verb_bank_pack = {
     .name = "bank pack",
+    .text = "bank",
     .local = true,
     .summary = "pack a bank into one file that opens in no time",
-    .about =
-        "Writes rows, their norms, names, the int8 sketch that recall --fast scans, and the gates "
-        "factored for given penalties into one .safetensors file, with a digest of each part. recall "
-        "and every other verb with --bank open it by mapping, need no name of an array in it, and use what "
-        "it holds: answers have the bits that they have without it.\n\n"
-        "With --normalize memories are the rows divided by their norms; rows are stored as they are. A "
-        "packed source is compacted: its memories get numbers from 0 on, in their order.",
     .example = "cgam bank pack --from Z.npy --names Z.names --alpha 0.1 --out Z.safetensors",
     .params = params_pack,
-    .run = run_pack,
-    .print = print,
+    .run = pack_bank,
 };
 const cgam_verb cgam_verb_bank_add = {
     .name = "bank add",
+    .text = "bank",
     .local = true,
     .summary = "add rows to a packed bank",
-    .about =
-        "Adds rows after the last; their numbers go on from the largest that was ever given." CHANGES,
     .example = "cgam bank add Z.safetensors --from more.npy --names more.names",
     .params = params_add,
-    .run = run_add,
-    .print = print,
+    .run = add_bank,
 };
 const cgam_verb cgam_verb_bank_put = {
     .name = "bank put",
+    .text = "bank",
     .local = true,
     .summary = "replace rows of a packed bank",
-    .about = "Replaces memories, which keep their numbers and names." CHANGES,
     .example = "cgam bank put Z.safetensors --rows 3,7 --from two.npy",
     .params = params_put,
-    .run = run_put,
-    .print = print,
+    .run = replace_rows,
 };
 const cgam_verb cgam_verb_bank_drop = {
     .name = "bank drop",
+    .text = "bank",
     .local = true,
     .summary = "take memories out of a packed bank",
-    .about =
-        "Takes memories out. The others keep their numbers, and no new one gets that of a dropped one, "
-        "until bank pack --from the bank numbers them anew." CHANGES,
     .example = "cgam bank drop Z.safetensors --rows 3,10-19",
     .params = params_drop,
-    .run = run_drop,
-    .print = print,
+    .run = drop_bank,
 };
 const cgam_verb cgam_verb_bank_show = {
     .name = "bank show",
+    .text = "bank",
     .summary = "tell what a packed bank holds, and whether it is undamaged",
-    .about =
-        "Tells memories, type, names, sketch and penalties with factored gates. n counts the numbers that were "
-        "given to memories, live those that are in the bank.\n\n"
-        "With --check every byte is read and compared with its digest, and a wrong one is exit status "
-        "1. Opening a bank does not do that; a damaged one then never leads outside of memory, and a "
-        "score that is not finite is an error.",
     .example = "cgam bank show Z.safetensors --check",
     .params = params_show,
-    .run = run_show,
-    .print = print,
+    .run = show_bank,
+};
+
+/* ---- Names ---------------------------------------------------------------------------------- */
+static const cgam_param params_names[] = {
+    CGAM_PARAM_BANK,
+    CGAM_PARAM_TEXT("names", "FILE",
+                    "the names, one a line; without it those of the bank, X.names beside X.npy",
+                    .input = CGAM_INPUT_TEXT),
+    CGAM_PARAM_TEXT("prefix", "TEXT", "names that begin so, letters A to Z in either case"),
+    CGAM_PARAM_INTS("rows", "I,I,..", NULL, 0, 9e15, "the names of these memories instead"),
+    CGAM_PARAM_INT("top", "K", "20", 1, 10000, "how many to list"),
+    CGAM_PARAM_END,
+};
+
+static cgam_status search_names(cgam_call *call, const cgam_row_names *names)
+{
+    const int64_t *rows;
+    const char *prefix = cgam_args_text(call->args, "prefix");
+    int64_t top = cgam_args_int(call->args, "top"), all = cgam_row_names_count(names);
+    int64_t count = cgam_args_ints(call->args, "rows", &rows);
+    if (count && prefix)
+        return cgam_fail(call->env, CGAM_E_ARG, "prefix and rows exclude each other");
+    for (int64_t i = 0; i < count; i++)
+        if (rows[i] >= all)
+            return cgam_fail(call->env, CGAM_E_ARG, "rows: memory %lld, memories are 0 to %lld",
+                             (long long)rows[i], (long long)all - 1);
+    int64_t *found = cgam_alloc(call->env, (size_t)top, sizeof *found);
+    if (!found) return cgam_fail_nomem(call->env, "names");
+    if (!count) {
+        count = cgam_row_names_search(names, prefix ? prefix : "", top, found);
+        rows = found;
+    }
+    json_t *list = json_array();
+    for (int64_t i = 0; i < count; i++) {
+        json_t *one = json_object();
+        cgam_json_put_int(one, "row", rows[i]);
+        cgam_json_put_text(one, "name", cgam_row_names_at(names, rows[i]));
+        json_array_append_new(list, one);
+    }
+    cgam_json_put_int(call->doc, "n", all);
+    cgam_json_put(call->doc, "names", list);
+    cgam_free(call->env, found);
+    return CGAM_OK;
+}
+
+static cgam_status list_names(cgam_call *call)
+{
+    cgam_bank *bank;
+    const cgam_row_names *names;
+    cgam_status status = cgam_input_bank(call, &bank);
+    if (status != CGAM_OK) return status;
+    status = cgam_input_names(call, bank, &names);
+    if (status == CGAM_OK) status = search_names(call, names);
+    cgam_input_bank_done(call, bank);
+    return status;
+}
+
+const cgam_verb cgam_verb_bank_names = {
+    .name = "bank names",
+    .summary = "list memories of a bank by what they are called",
+    .example = "cgam bank names --bank glove.npy --prefix king",
+    .params = params_names,
+    .run = list_names,
 };

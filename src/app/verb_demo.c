@@ -1,8 +1,9 @@
 /* verb_demo.c: the idea in one table - one query, three contexts, three answers. */
 #include "app/input.h"
 #include "app/verbs.h"
+#include "memory/fields.h"
 
-#include <cgam/rng.h>
+#include <cgam/base.h>
 #include <math.h>
 
 enum { N = 60, D = 16, LEFT = 7, RIGHT = 23, OTHER = 41, ROWS = 4 };
@@ -16,7 +17,7 @@ static const cgam_param params[] = {
 };
 
 /* The query lies between memories LEFT and RIGHT; contexts hint at one of them, or elsewhere. */
-static void make(uint64_t seed, double *Z, double *q, double *C)
+static void make_demo(uint64_t seed, double *Z, double *q, double *C)
 {
     static const int hint[ROWS] = {-1, LEFT, RIGHT, OTHER};
     cgam_rng rng = cgam_rng_stream(seed, 0);
@@ -40,7 +41,7 @@ cgam_status cgam_demo_bank(cgam_env *env, uint64_t seed, cgam_bank **out)
     double Z[N * D], q[D], C[ROWS * D];
     cgam_bank_opts opts = cgam_bank_opts_default();
     opts.copy = true;
-    make(seed, Z, q, C);
+    make_demo(seed, Z, q, C);
     return cgam_bank_new(env, Z, CGAM_F64, N, D, &opts, out);
 }
 
@@ -55,14 +56,13 @@ cgam_status cgam_demo_names(cgam_env *env, cgam_row_names **out)
     return cgam_row_names_new(env, words, sizeof words - 1, out);
 }
 
-static cgam_status recall(cgam_call *call, const cgam_bank *bank, const double *q, const double *C)
+static cgam_status recall_rows(cgam_call *call, const cgam_bank *bank, const double *q,
+                               const double *C)
 {
     static const char *const names[ROWS] = {"none", "near 7", "near 23", "near 41"};
     cgam_recall_opts o = cgam_recall_opts_default();
     o.mode = CGAM_COUPLED;
-    o.alpha = cgam_args_real(call->args, "alpha");
-    o.beta = cgam_args_real(call->args, "beta");
-    o.lambda = cgam_args_real(call->args, "lambda");
+    cgam_args_fill(call->args, cgam_recall_opts_rows, &o);
     cgam_recall *plan;
     cgam_status status = cgam_recall_new(bank, &o, &plan);
     if (status != CGAM_OK) return status;
@@ -78,13 +78,8 @@ static cgam_status recall(cgam_call *call, const cgam_bank *bank, const double *
     for (int k = 0; k < ROWS && status == CGAM_OK; k++) {
         json_t *row = json_object();
         cgam_json_put_text(row, "context", names[k]);
-        cgam_json_put_int(row, "winner", results[k].winner);
-        cgam_json_put_real(row, "p", results[k].p);
-        cgam_json_put_real(row, "p_lower_bound", results[k].p_lower_bound);
-        cgam_json_put_real(row, "gap", results[k].gap);
-        cgam_json_put_real(row, "neff_entropy", results[k].neff_entropy);
-        cgam_json_put_int(row, "iterations", results[k].iterations);
-        cgam_json_put_text(row, "end", cgam_end_name(results[k].end));
+        cgam_fields_put_some(row, "winner p p_lower_bound gap neff_entropy iterations end",
+                             cgam_result_rows, &results[k]);
         call->negative |= results[k].end != CGAM_END_CONVERGED;
         json_array_append_new(rows, row);
     }
@@ -92,48 +87,24 @@ static cgam_status recall(cgam_call *call, const cgam_bank *bank, const double *
     return status;
 }
 
-static cgam_status run(cgam_call *call)
+static cgam_status run_demo(cgam_call *call)
 {
     double Z[N * D], q[D], C[ROWS * D];
-    make((uint64_t)cgam_args_int(call->args, "seed"), Z, q, C);
+    make_demo((uint64_t)cgam_args_int(call->args, "seed"), Z, q, C);
     cgam_bank *bank;
     cgam_status status = cgam_bank_new(call->env, Z, CGAM_F64, N, D, NULL, &bank);
     if (status != CGAM_OK) return status;
     cgam_json_put_int(call->doc, "n", N);
     cgam_json_put_int(call->doc, "d", D);
-    status = recall(call, bank, q, C);
+    status = recall_rows(call, bank, q, C);
     cgam_bank_free(bank);
     return status;
-}
-
-static void print(const json_t *doc, FILE *to)
-{
-    const json_t *rows = json_object_get(doc, "recalls");
-    fprintf(to,
-            "A bank of %d random memories in %d dimensions. One query, halfway between memories\n"
-            "%d and %d. Only the context changes:\n\n",
-            N, D, LEFT, RIGHT);
-    fprintf(to, "  %-10s %7s %9s %12s %9s %8s\n", "context", "winner", "p", "p >= (proof)", "gap",
-            "N_eff");
-    for (size_t k = 0; k < json_array_size(rows); k++) {
-        const json_t *r = json_array_get(rows, k);
-        fprintf(to, "  %-10s %7lld %9.4f %12.4f %9.4f %8.2f\n", cgam_json_get_text(r, "context"),
-                (long long)cgam_json_get_int(r, "winner"), cgam_json_get_real(r, "p"),
-                cgam_json_get_real(r, "p_lower_bound"), cgam_json_get_real(r, "gap"),
-                cgam_json_get_real(r, "neff_entropy"));
-    }
-    fprintf(to, "\np is the winner's probability, N_eff the number of memories in play. Next:\n"
-                "  cgam recall --bank Z.npy --query q.npy --context c.npy    on your own files\n"
-                "  cgam help                                                 everything else\n");
 }
 
 const cgam_verb cgam_verb_demo = {
     .name = "demo",
     .summary = "one query, several contexts, on a bank made on the spot",
-    .about = "Makes a small random bank, a query halfway between two of its memories, and contexts "
-             "that hint at one, at the other, and elsewhere, and shows what is recalled.",
     .example = "cgam demo --lambda 2",
     .params = params,
-    .run = run,
-    .print = print,
+    .run = run_demo,
 };

@@ -4,7 +4,6 @@
 #include "base/env.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static const cgam_param help_params[] = {
     CGAM_PARAM_TEXT("VERB", "VERB", "the verb to explain, or the first word of several",
@@ -75,10 +74,6 @@ const cgam_verb cgam_verb_help = {
     .name = "help",
     .ranks = CGAM_RANKS_FIRST,
     .summary = "explain the program or one verb",
-    .about = "Without a verb, lists them all; with the first word of several (lm, net, study), "
-             "those. `cgam VERB --help` is the same. With --json it is the table of verbs and "
-             "their parameters.\n\n"
-             "Texts have colours on a terminal; NO_COLOR=1 or TERM=dumb turns them off.",
     .example = "cgam help recall",
     .params = help_params,
     .run = help_run,
@@ -112,9 +107,6 @@ const cgam_verb cgam_verb_completion = {
     .ranks = CGAM_RANKS_FIRST,
     .local = true,
     .summary = "print the completion of a shell",
-    .about = "Prints a script that lets bash, zsh or fish complete verbs, options, choices and "
-             "files. `make install` puts the three where the shells look for them; without an "
-             "installation, source it: for bash `source <(cgam completion bash)`.",
     .example = "cgam completion fish > ~/.config/fish/completions/cgam.fish",
     .params = completion_params,
     .run = completion_run,
@@ -127,16 +119,9 @@ static cgam_status version_run(cgam_call *call)
     return CGAM_OK;
 }
 
-static void version_print(const json_t *doc, FILE *to)
-{
-    fprintf(to, "cgam %s\n", cgam_json_get_text(doc, "version"));
-}
-
 const cgam_verb cgam_verb_version = {
     .name = "version",
     .ranks = CGAM_RANKS_FIRST,
     .summary = "print the version",
-    .about = "Prints the version of the program and library.",
     .run = version_run,
-    .print = version_print,
 };

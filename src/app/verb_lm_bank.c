@@ -1,8 +1,12 @@
 /* verb_lm_bank.c: a model's unembedding as a bank file, and what the theory says of it. */
 #include "app/lm.h"
 #include "app/verbs.h"
+#include "io/array.h"
 #include "io/file.h"
+#include "lm/model.h"
 #include "memory/bank.h"
+#include "memory/fields.h"
+#include "memory/gate.h"
 
 static const cgam_param params[] = {
     CGAM_PARAM_LM_MODEL,
@@ -15,7 +19,7 @@ static const cgam_param params[] = {
     CGAM_PARAM_END,
 };
 
-static cgam_status inspect(cgam_call *call, const cgam_bank *bank)
+static cgam_status put_spectrum(cgam_call *call, const cgam_bank *bank)
 {
     cgam_gram_info gram;
     cgam_critical critical;
@@ -23,12 +27,8 @@ static cgam_status inspect(cgam_call *call, const cgam_bank *bank)
     cgam_status status = cgam_bank_gram(bank, &gram);
     if (status == CGAM_OK) status = cgam_gate_critical(bank, CGAM_EFFORT_FULL, &critical);
     if (status != CGAM_OK) return status;
-    cgam_json_put_real(call->doc, "norm_min", b.norm_min);
-    cgam_json_put_real(call->doc, "norm_max", b.norm_max);
-    cgam_json_put_int(call->doc, "zero_memories", b.zero_rows);
-    cgam_json_put_real(call->doc, "mu_min", gram.mu_min);
-    cgam_json_put_real(call->doc, "mu_max", gram.mu_max);
-    cgam_json_put_int(call->doc, "rank", gram.rank);
+    cgam_fields_put_some(call->doc, "norm_min norm_max zero_memories", cgam_bank_info_rows, &b);
+    cgam_fields_put(call->doc, cgam_gram_info_rows, &gram, 0);
     cgam_json_put_real(call->doc, "alpha_crit", critical.alpha);
     return CGAM_OK;
 }
@@ -45,7 +45,7 @@ static cgam_status write_bank(cgam_env *env, const char *path, const cgam_bank *
     return cgam_arrays_write(env, path, gain ? 2 : 1, arrays);
 }
 
-static cgam_status fill(cgam_call *call, cgam_lm *lm, const cgam_bank *bank, float *gain)
+static cgam_status put_bank(cgam_call *call, cgam_lm *lm, const cgam_bank *bank, float *gain)
 {
     const char *path = cgam_args_text(call->args, "out");
     cgam_bank_info b = cgam_bank_describe(bank);
@@ -55,20 +55,18 @@ static cgam_status fill(cgam_call *call, cgam_lm *lm, const cgam_bank *bank, flo
     if (status != CGAM_OK) return status;
     cgam_put_lm(call->doc, lm);
     cgam_json_put_text(call->doc, "bank", path);
-    cgam_json_put_text(call->doc, "lens", cgam_args_text(call->args, "lens"));
-    cgam_json_put_text(call->doc, "dtype", cgam_dtype_name(b.dtype));
-    cgam_json_put_int(call->doc, "n", b.n);
-    cgam_json_put_int(call->doc, "d", b.d);
+    cgam_args_put(call->args, "lens", call->doc);
+    cgam_fields_put_some(call->doc, "dtype n d", cgam_bank_info_rows, &b);
     cgam_json_put_bool(call->doc, "tied", cgam_lm_describe(lm).tied);
     cgam_json_put_real(call->doc, "norm_epsilon", has_norm ? norm.epsilon : (double)NAN);
     if (has_norm) {
         cgam_json_put_text(call->doc, "norm", norm.centred ? "layer" : "rms");
         cgam_json_put_bool(call->doc, "norm_bias", norm.biased);
     }
-    return cgam_args_flag(call->args, "no-inspect") ? CGAM_OK : inspect(call, bank);
+    return cgam_args_flag(call->args, "no-inspect") ? CGAM_OK : put_spectrum(call, bank);
 }
 
-static cgam_status run(cgam_call *call)
+static cgam_status write_model_bank(cgam_call *call)
 {
     cgam_lm *lm;
     cgam_bank *bank = NULL;
@@ -80,40 +78,17 @@ static cgam_status run(cgam_call *call)
     cgam_dtype_find(cgam_args_text(call->args, "dtype"), &dtype);
     float *gain = cgam_alloc(call->env, 2 * (size_t)cgam_lm_describe(lm).width, sizeof *gain);
     status = gain ? cgam_lm_bank(lm, lens, dtype, &bank) : cgam_fail_nomem(call->env, "a norm");
-    if (status == CGAM_OK) status = fill(call, lm, bank, gain);
+    if (status == CGAM_OK) status = put_bank(call, lm, bank, gain);
     cgam_bank_free(bank);
     cgam_free(call->env, gain);
     cgam_lm_done(call, lm);
     return status;
 }
 
-static void print(const json_t *doc, FILE *to)
-{
-    fprintf(to, "%s: %lld words in %lld dimensions as %s, %s rows%s\n",
-            cgam_json_get_text(doc, "bank"), (long long)cgam_json_get_int(doc, "n"),
-            (long long)cgam_json_get_int(doc, "d"), cgam_json_get_text(doc, "dtype"),
-            cgam_json_get_text(doc, "lens"),
-            json_is_true(json_object_get(doc, "tied")) ? ", tied to the embedding" : "");
-    if (!json_object_get(doc, "mu_max")) return;
-    fprintf(to, "\n  %-12s %-14.9g shortest row, longest %.9g\n", "norm_min",
-            cgam_json_get_real(doc, "norm_min"), cgam_json_get_real(doc, "norm_max"));
-    fprintf(to, "  %-12s %-14.9g largest eigenvalue of the Gram matrix\n", "mu_max",
-            cgam_json_get_real(doc, "mu_max"));
-    fprintf(to, "  %-12s %-14lld independent directions\n", "rank",
-            (long long)cgam_json_get_int(doc, "rank"));
-    fprintf(to, "  %-12s %-14.9g penalty at which the gates turn critical\n", "alpha_crit",
-            cgam_json_get_real(doc, "alpha_crit"));
-}
-
 const cgam_verb cgam_verb_lm_bank = {
     .name = "lm bank",
     .summary = "write a model's unembedding as a bank of memories",
-    .about = "Reads the unembedding (tied or not, any quantisation) and the final norm from the "
-             "GGUF file and writes them as a bank that recall and inspect take. Then it tells "
-             "what `inspect` says of such a bank: the spectrum is heavily skewed, so the range of "
-             "penalties alpha with stable gates is what alpha_crit shows.",
     .example = "cgam lm bank --out words.safetensors",
     .params = params,
-    .run = run,
-    .print = print,
+    .run = write_model_bank,
 };

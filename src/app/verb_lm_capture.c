@@ -1,6 +1,8 @@
 /* verb_lm_capture.c: hidden states of prompts into a store. */
 #include "app/lm.h"
 #include "app/verbs.h"
+#include "lm/model.h"
+#include "lm/prompt_file.h"
 
 #include <string.h>
 
@@ -52,7 +54,7 @@ static cgam_status check_alone(const cgam_call *call)
     return CGAM_OK;
 }
 
-static cgam_status run_file(cgam_call *call, const cgam_lm_study_opts *study)
+static cgam_status capture_prompts(cgam_call *call, const cgam_lm_study_opts *study)
 {
     const char *path = cgam_args_text(call->args, "prompts");
     cgam_prompt_file *file = NULL;
@@ -85,64 +87,37 @@ static cgam_status run_file(cgam_call *call, const cgam_lm_study_opts *study)
     return status;
 }
 
-static cgam_status run_study(cgam_call *call, const cgam_lm_study_opts *opts)
+static cgam_status capture_dataset(cgam_call *call, const cgam_lm_study_opts *opts)
 {
     cgam_lm_study *study = NULL;
     cgam_lm_result *result = NULL;
     cgam_status status = cgam_lm_study_of(call, opts, &study);
     if (status == CGAM_OK) status = cgam_lm_study_capture(study, &result);
     if (status == CGAM_OK) {
-        json_object_update(call->doc, cgam_lm_result_document(result));
-        status = put_census(call, cgam_lm_study_model(study), cgam_lm_study_store(study));
+        json_object_update(call->doc, result->doc);
+        status = put_census(call, study->lm, study->store);
     }
     cgam_lm_result_free(result);
     cgam_lm_study_done(call, study);
     return status;
 }
 
-static cgam_status run(cgam_call *call)
+static cgam_status capture_states(cgam_call *call)
 {
     cgam_line line;
     cgam_lm_study_opts opts = cgam_lm_opts(call, &line);
     opts.all_tokens = cgam_args_is(call->args, "tokens", "all");
     cgam_json_put_text(call->doc, "tokens", cgam_args_text(call->args, "tokens"));
-    cgam_status status =
-        cgam_args_text(call->args, "prompts") ? run_file(call, &opts) : run_study(call, &opts);
+    cgam_status status = cgam_args_text(call->args, "prompts") ? capture_prompts(call, &opts)
+                                                               : capture_dataset(call, &opts);
     cgam_line_clear(&line);
     return status;
-}
-
-static void print(const json_t *doc, FILE *to)
-{
-    const json_t *model = json_object_get(doc, "model"), *c = json_object_get(doc, "capture");
-    fprintf(to, "%s: %lld layers of %lld numbers\n", cgam_json_get_text(model, "description"),
-            (long long)cgam_json_get_int(model, "layers") + 1,
-            (long long)cgam_json_get_int(model, "width"));
-    fprintf(to, "%lld prompts were in %s, %lld were run", (long long)cgam_json_get_int(c, "found"),
-            cgam_json_get_text(doc, "store"), (long long)cgam_json_get_int(c, "computed"));
-    if (cgam_json_get_int(c, "computed") > 0)
-        fprintf(to, ": %lld tokens in %.1f s", (long long)cgam_json_get_int(c, "tokens"),
-                cgam_json_get_real(c, "seconds"));
-    fputc('\n', to);
-    if (cgam_json_get_int(doc, "other_models") > 0)
-        fprintf(to, "%s holds states of %lld other model%s too; they are kept apart\n",
-                cgam_json_get_text(doc, "store"), (long long)cgam_json_get_int(doc, "other_models"),
-                cgam_json_get_int(doc, "other_models") > 1 ? "s" : "");
 }
 
 const cgam_verb cgam_verb_lm_capture = {
     .name = "lm capture",
     .summary = "put hidden states of prompts into a store",
-    .about =
-        "Runs every query with each number of demonstrations and keeps the residual stream of "
-        "the last token after every layer (0 is the embedding), with --tokens all of every token. Many prompts share a decode; "
-        "what all begin with is computed once. What the store holds already is not run again, "
-        "so an interrupted capture goes on where it was.\n\n"
-        "Where weights are quantised libllama rounds activations to 8 bits, which moves states "
-        "by 2 to 13 % and by a little more or less according to the batch. --exact runs a plain "
-        "f32 pass instead, whose results do not depend on the batch beyond 1e-6.",
     .example = "cgam lm capture --dataset sentiment --shots 0,4 --queries 40 --store s.db",
     .params = params,
-    .run = run,
-    .print = print,
+    .run = capture_states,
 };

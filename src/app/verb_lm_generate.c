@@ -1,8 +1,8 @@
 /* verb_lm_generate.c: text from a model, under edits. */
-#include "app/lm_inside.h"
+#include "app/lm.h"
 #include "app/verbs.h"
 
-#include <cgam/generate.h>
+#include <cgam/lm.h>
 
 static const cgam_param params[] = {
     CGAM_PARAM_LM_MODEL,
@@ -11,13 +11,7 @@ static const cgam_param params[] = {
     CGAM_PARAM_TEXT("system", "TEXT", "the system's turn before it; implies --chat"),
     CGAM_PARAM_LM_VECTORS,
     CGAM_PARAM_LM_EDIT,
-    CGAM_PARAM_INT("max-tokens", "N", "64", 1, 1048576, "the most that are generated"),
-    CGAM_PARAM_REAL("temperature", "X", "0", 0, 1e6, "0 takes the most probable token"),
-    CGAM_PARAM_REAL("top-p", "X", "1", CGAM_ABOVE_0, 1,
-                    "draw among the fewest tokens that hold this share"),
-    CGAM_PARAM_SEED("of what is drawn"),
-    CGAM_PARAM_TEXT("stop", "TEXT", "end before this text; \\n is a line's end", .many = true),
-    CGAM_PARAM_LM_EXACT,
+    CGAM_ROWS_OF(cgam_lm_generate_opts_rows),
     CGAM_PARAM_END,
 };
 
@@ -124,16 +118,11 @@ static cgam_status generate(cgam_call *call, cgam_lm *lm, cgam_lm_generate_opts 
     return status;
 }
 
-static cgam_status run(cgam_call *call)
+static cgam_status generate_text(cgam_call *call)
 {
-    const cgam_args *args = call->args;
     cgam_lm *lm;
     cgam_lm_generate_opts o = cgam_lm_generate_opts_default();
-    o.exact = cgam_args_flag(args, "exact");
-    o.max_tokens = cgam_args_int(args, "max-tokens");
-    o.temperature = cgam_args_real(args, "temperature");
-    o.top_p = cgam_args_real(args, "top-p");
-    o.seed = (uint64_t)cgam_args_int(args, "seed");
+    cgam_args_fill(call->args, cgam_lm_generate_opts_rows, &o);
     if (call->live) {
         o.each = show;
         o.user = call;
@@ -145,23 +134,10 @@ static cgam_status run(cgam_call *call)
     return status;
 }
 
-static void print(const json_t *doc, FILE *to)
-{
-    if (!json_is_true(json_object_get(doc, "shown"))) fputs(cgam_json_get_text(doc, "text"), to);
-    fputc('\n', to);
-}
-
 const cgam_verb cgam_verb_lm_generate = {
     .name = "lm generate",
     .summary = "continue a text, with vectors put into the model",
-    .about =
-        "Continues a prompt token by token, greedily unless --temperature says otherwise. On a "
-        "terminal the text appears as it comes; Ctrl-C ends it with what there is.\n\n"
-        "--vector adds control vectors at every token of prompt and answer; --edit adds or "
-        "replaces at one layer and chosen tokens. --json has the log-probability of every token "
-        "and N_eff, the exponential of the entropy of what it was drawn from.",
     .example = "cgam lm generate --prompt 'Once upon a time' --vector v.gguf:4:10-14",
     .params = params,
-    .run = run,
-    .print = print,
+    .run = generate_text,
 };

@@ -1,8 +1,10 @@
 /* verb_lm_states.c: hidden states of any text. */
-#include "app/lm_inside.h"
+#include "app/lm.h"
 #include "app/verbs.h"
+#include "lm/model.h"
+#include "lm/prompt_file.h"
 
-#include <cgam/states.h>
+#include <cgam/lm.h>
 
 static const cgam_param params[] = {
     CGAM_PARAM_LM_MODEL,
@@ -95,7 +97,7 @@ static cgam_status run_model(cgam_call *call, cgam_lm *lm, const texts *t, cgam_
     return status;
 }
 
-static cgam_status run(cgam_call *call)
+static cgam_status run_states(cgam_call *call)
 {
     cgam_line line;
     cgam_lm *lm = NULL;
@@ -113,13 +115,10 @@ static cgam_status run(cgam_call *call)
     if (status == CGAM_OK) status = run_model(call, lm, &t, &o);
     cgam_line_clear(&line);
     if (status == CGAM_OK) {
-        json_t *layers = json_array();
         int64_t n = o.layers ? o.layers_count : info.layers + 1;
-        for (int64_t i = 0; i < n; i++)
-            json_array_append_new(layers, json_integer(o.layers ? o.layers[i] : i));
         cgam_put_lm(call->doc, lm);
         cgam_json_put_int(call->doc, "width", info.width);
-        cgam_json_put(call->doc, "layers", layers);
+        cgam_json_put(call->doc, "layers", cgam_json_ints(o.layers, n));
         cgam_json_put(call->doc, "prompts", prompt_list(&t));
         cgam_json_put_text(call->doc, "saved", cgam_args_text(call->args, "save"));
     }
@@ -128,36 +127,10 @@ static cgam_status run(cgam_call *call)
     return status;
 }
 
-static void print(const json_t *doc, FILE *to)
-{
-    size_t i, k, n = json_array_size(json_object_get(doc, "layers"));
-    json_t *prompt, *token;
-    json_array_foreach(json_object_get(doc, "prompts"), i, prompt)
-    {
-        const json_t *tokens = json_object_get(prompt, "tokens");
-        fprintf(to, "%zu tokens:", json_array_size(tokens));
-        json_array_foreach(tokens, k, token)
-            fprintf(to, "%s%s", k ? "|" : " ", cgam_json_get_text(token, "piece"));
-        fputc('\n', to);
-    }
-    fprintf(to, "%zu layer%s of %lld numbers", n, n == 1 ? "" : "s",
-            (long long)cgam_json_get_int(doc, "width"));
-    const char *saved = cgam_json_get_text(doc, "saved");
-    fprintf(to, *saved ? ", written to %s\n" : ", not kept: --save FILE keeps them%s\n", saved);
-}
-
 const cgam_verb cgam_verb_lm_states = {
     .name = "lm states",
     .summary = "hidden states of any text as .npy or .safetensors",
-    .about =
-        "Runs texts through a GGUF model and writes the residual stream: after the layers asked "
-        "for, of the last token or of all. Token 0 is the beginning of sequence where the model "
-        "has one. Files are written while the model runs: memory is that of one batch, whatever "
-        "the length of the text.\n\n"
-        "--vector and --edit put vectors into the stream on the way; layers before them keep "
-        "their bits. Several texts with --tokens all need .safetensors, where they are p0, p1, ..",
     .example = "cgam lm states --prompt 'The capital of France is' --tokens all --save h.npy",
     .params = params,
-    .run = run,
-    .print = print,
+    .run = run_states,
 };

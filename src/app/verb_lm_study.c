@@ -1,12 +1,11 @@
 /* verb_lm_study.c: experiments on the same data, one after the other. */
 #include "app/lm.h"
 #include "app/verbs.h"
-
-#include <string.h>
+#include "io/table.h"
 
 static const cgam_param params[] = {
     CGAM_PARAMS_LM(false),
-    CGAM_PARAM_LM_ANSWER,
+    CGAM_ROWS_OF(cgam_lm_answer_rows),
     CGAM_PARAM_WORDS("parts", "neff|sweep|steer|probe|inject|gates|fit|all",
                      "what is run, in this order; the first four if not given"),
     CGAM_PARAM_OUT(NULL, "write study.json, tables and figures of all parts here"),
@@ -69,15 +68,15 @@ static cgam_status run_seeds(cgam_call *call, const cgam_lm_study_opts *opts, in
     if (n == 0) return CGAM_OK;
     cgam_status status = cgam_lm_seeds(call->env, opts, n, seeds, &result);
     if (status == CGAM_OK) {
-        cgam_json_put(call->doc, "spread", json_incref(cgam_lm_result_document(result)));
-        if (out) status = cgam_table_write(call->env, cgam_lm_result_table(result, 0), out);
+        cgam_json_put(call->doc, "spread", json_incref(result->doc));
+        if (out) status = cgam_table_write(call->env, &result->table[0], out);
         if (out) json_array_append_new(files, json_string("seeds.csv"));
     }
     cgam_lm_result_free(result);
     return status;
 }
 
-static cgam_status run(cgam_call *call)
+static cgam_status run_lm_study(cgam_call *call)
 {
     cgam_lm_place to = {.report = NULL};
     cgam_line line;
@@ -110,64 +109,10 @@ static cgam_status run(cgam_call *call)
     return status;
 }
 
-static const cgam_verb *const printers[CGAM_LM_EXPERIMENTS] = {
-    &cgam_verb_lm_neff,   &cgam_verb_lm_sweep, &cgam_verb_lm_steer, &cgam_verb_lm_probe,
-    &cgam_verb_lm_inject, &cgam_verb_lm_gates, &cgam_verb_lm_fit};
-
-static void print_spread(const json_t *spread, FILE *to)
-{
-    static const char *const names[] = {"zero_shot", "icl",        "retrieval",
-                                        "flipped",   "other_task", "label_mean"};
-    size_t i;
-    json_t *entry;
-    fprintf(to, "\n== over %zu seeds: mean +- standard deviation\n\n%22s",
-            json_array_size(json_object_get(spread, "seeds")), "");
-    for (int w = 0; w < 6; w++) fprintf(to, " %15s", names[w]);
-    fputc('\n', to);
-    json_array_foreach(json_object_get(spread, "shots"), i, entry) for (int over = 0; over < 2;
-                                                                        over++)
-    {
-        const json_t *all = json_object_get(entry, over ? "full" : "restricted");
-        fprintf(to, "%3lld shots, %-11s", (long long)cgam_json_get_int(entry, "k"),
-                over ? "all words" : "labels");
-        for (int w = 0; w < 6; w++) {
-            const json_t *one = json_object_get(all, names[w]);
-            fprintf(to, "  %6.3f +- %.3f", cgam_json_get_real(one, "mean"),
-                    cgam_json_get_real(one, "sd"));
-        }
-        fputc('\n', to);
-    }
-}
-
-static void print(const json_t *doc, FILE *to)
-{
-    for (int i = 0; i < CGAM_LM_EXPERIMENTS; i++) {
-        const json_t *inner = json_object_get(doc, cgam_lm_part_name((cgam_lm_part)i));
-        if (!json_is_object(inner)) continue;
-        fprintf(to, "%s== %s\n\n", i ? "\n" : "", cgam_lm_part_name((cgam_lm_part)i));
-        printers[i]->print(inner, to);
-    }
-    if (json_object_get(doc, "spread")) print_spread(json_object_get(doc, "spread"), to);
-    cgam_lm_print_files(doc, to);
-}
-
 const cgam_verb cgam_verb_lm_study = {
     .name = "lm study",
     .summary = "neff, sweep, steer and probe in one go, and inject, gates, fit if asked for",
-    .about =
-        "Runs experiments with the same model, data and seed in one process that opens model, store and "
-        "lens once: the first four of --parts, or those it names. Each is as its own verb has it "
-        "without options. Steering is about facts: "
-        "where the data have classes it takes the shipped countries and capitals. The probe is "
-        "about classes: where the data are facts it is left out. With --store every prompt is "
-        "run once for all parts. An interrupted study goes on where it was: states are in the store, and "
-        "with --out or --report finished parts, alphas, layers of a fit and edits are in "
-        ".study.progress there until all is done.\n\n"
-        "--report puts the study into a folder of a report, keeps its states there, and makes the "
-        "report's page again with a section on it and with the claims it decides. Where the report "
-        "has no page yet, one is made; `cgam report` makes it part of its own.",
     .example = "cgam lm study --dataset sst2 --shots 0,1,4 --queries 100 --report report",
     .params = params,
-    .run = run,
-    .print = print,
+    .run = run_lm_study,
 };

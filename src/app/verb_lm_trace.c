@@ -1,12 +1,10 @@
 /* verb_lm_trace.c: how long a context goes on shaping what a model computes. */
-#include "app/lm_inside.h"
-#include "app/picture.h"
+#include "app/lm.h"
 #include "app/verbs.h"
 #include "io/folder.h"
-#include "report/trace_figure.h"
+#include "lab/figures/picture.h"
 
-#include <cgam/trace.h>
-#include <string.h>
+#include "lab/language/trace.h"
 
 static const cgam_param params[] = {
     CGAM_PARAM_LM_MODEL,
@@ -43,44 +41,15 @@ static void put_trace(cgam_call *call, const cgam_lm *lm, const cgam_lm_trace *t
     cgam_json_put_text(call->doc, "stop", cgam_lm_stop_name(t->text.stop));
 }
 
-/* Every layer of every token, layers outside, as a picture is drawn from them. */
-static cgam_status write_table(cgam_call *call, const char *out, const cgam_lm_trace *t,
-                               json_t *files)
-{
-    enum { COLUMNS = 7 };
-    double *cells = cgam_alloc(call->env, (size_t)(t->count * t->layers * COLUMNS), sizeof *cells);
-    if (!cells) return cgam_fail_nomem(call->env, "a table");
-    for (int64_t l = 0; l < t->layers; l++)
-        for (int64_t j = 0; j < t->count; j++) {
-            double row[COLUMNS] = {(double)l,
-                                   (double)j,
-                                   t->norm[j * t->layers + l],
-                                   t->persistence[j * t->layers + l],
-                                   t->kl[j],
-                                   t->neff_with[j],
-                                   t->neff_without[j]};
-            memcpy(cells + (l * t->count + j) * COLUMNS, row, sizeof row);
-        }
-    const cgam_table table = {
-        .name = "trace",
-        .about = "what a context does at every token of a text, after every layer",
-        .heads = "layer,token,context_norm,persistence,kl,neff_with,neff_without",
-        .rows = t->count * t->layers,
-        .columns = COLUMNS,
-        .cells = cells};
-    cgam_status status = cgam_table_write(call->env, &table, out);
-    json_array_append_new(files, json_string("trace.csv"));
-    cgam_free(call->env, cells);
-    return status;
-}
-
 static cgam_status leave(cgam_call *call, const char *out, const cgam_lm_trace *t)
 {
     json_t *files = json_array();
-    cgam_status status = write_table(call, out, t, files);
+    cgam_status status = cgam_trace_table_write(call->env, out, t);
+    json_array_append_new(files, json_string("trace.csv"));
     if (status == CGAM_OK)
-        return cgam_picture_leave(call, out, "trace", t->count > 0, cgam_trace_figures_write,
-                                  files);
+        return cgam_picture_leave(call->env, call->doc, out, "trace",
+                                  t->count > 0 && cgam_args_is(call->args, "figures", "yes"),
+                                  cgam_trace_figures_write, files);
     json_decref(files);
     return status;
 }
@@ -113,7 +82,7 @@ static cgam_status trace(cgam_call *call, cgam_lm *lm, const cgam_edit_set *set,
     return status;
 }
 
-static cgam_status run(cgam_call *call)
+static cgam_status run_trace(cgam_call *call)
 {
     const cgam_args *args = call->args;
     const char *system = cgam_args_text(args, "system"), *out = cgam_args_text(args, "out");
@@ -138,43 +107,10 @@ static cgam_status run(cgam_call *call)
     return status;
 }
 
-static void print(const json_t *doc, FILE *to)
-{
-    size_t j;
-    json_t *token;
-    const json_t *tokens = json_object_get(doc, "tokens");
-    int64_t L = cgam_json_get_int(doc, "model.layers");
-    fprintf(to, "%s\n\n", cgam_json_get_text(doc, "text"));
-    fprintf(to, "token             KL   N_eff with    without   |h - h'|  cosine, layer %lld\n",
-            (long long)L);
-    json_array_foreach(tokens, j, token)
-    {
-        char piece[32];
-        snprintf(piece, sizeof piece, "%.12s", cgam_json_get_text(token, "piece"));
-        for (char *c = piece; *c; c++)
-            if ((unsigned char)*c < ' ') *c = '.';
-        fprintf(to, "%-12s %7.4f %12.4g %10.4g %10.4g", piece, cgam_json_get_real(token, "kl"),
-                cgam_json_get_real(token, "neff_with"), cgam_json_get_real(token, "neff_without"),
-                cgam_json_nth(token, "context_norm", L));
-        double cosine = cgam_json_nth(token, "persistence", L);
-        if (isnan(cosine)) fprintf(to, "       -\n");
-        else fprintf(to, " %7.3f\n", cosine);
-    }
-    cgam_lm_print_files(doc, to);
-}
-
 const cgam_verb cgam_verb_lm_trace = {
     .name = "lm trace",
     .summary = "how long a system prompt or a vector shapes what follows",
-    .about =
-        "Generates a text under a context, a system message or vectors put into the residual "
-        "stream, then runs that text with the context and without it. For every token: the "
-        "Kullback-Leibler divergence (nats) from the distribution it was drawn from to the one "
-        "that there is without the context, N_eff of both, and for every layer the norm of the "
-        "difference of the states that predict it, and the cosine of that difference with the "
-        "one at the first token.",
     .example = "cgam lm trace --prompt 'My day was' --vector v.gguf:4 --max-tokens 32 --out trace",
     .params = params,
-    .run = run,
-    .print = print,
+    .run = run_trace,
 };

@@ -2,8 +2,10 @@
 #include "app/lm.h"
 #include "app/verbs.h"
 #include "io/file.h"
+#include "lab/language/vector_make.h"
+#include "lm/vector.h"
 
-#include <cgam/vector.h>
+#include <cgam/lm.h>
 
 static const cgam_param params[] = {
     CGAM_PARAMS_LM(false),
@@ -69,20 +71,18 @@ static cgam_status save(cgam_call *call, const cgam_vector *v, const char *hint)
     const char *path = cgam_args_text(call->args, "out");
     cgam_status status = cgam_vector_write(v, path, hint[0] ? hint : NULL, &left_out);
     if (status != CGAM_OK) return status;
-    json_t *layers = json_array(), *norms = json_array();
-    for (int64_t l = 0; l < cgam_vector_rows(v); l++) {
-        json_array_append_new(layers, json_integer(l));
+    json_t *norms = json_array();
+    for (int64_t l = 0; l < cgam_vector_rows(v); l++)
         json_array_append_new(norms, cgam_json_real(cgam_vector_norm(v, l)));
-    }
     cgam_json_put_int(call->doc, "width", cgam_vector_width(v));
-    cgam_json_put(call->doc, "layers", layers);
+    cgam_json_put(call->doc, "layers", cgam_json_ints(NULL, cgam_vector_rows(v)));
     cgam_json_put(call->doc, "norms", norms);
     cgam_json_put_int(call->doc, "left_out", left_out);
     cgam_json_put_text(call->doc, "saved", path);
     return CGAM_OK;
 }
 
-static cgam_status run(cgam_call *call)
+static cgam_status make_vector(cgam_call *call)
 {
     cgam_line line;
     cgam_vector *v = NULL;
@@ -111,35 +111,10 @@ static cgam_status run(cgam_call *call)
     return status;
 }
 
-static void print(const json_t *doc, FILE *to)
-{
-    const json_t *norms = json_object_get(doc, "norms");
-    size_t n = json_array_size(norms);
-    fprintf(to, "%s: vectors of %lld numbers for %zu layers\n\nlayer   norm\n",
-            cgam_json_get_text(doc, "saved"), (long long)cgam_json_get_int(doc, "width"), n);
-    for (size_t l = 0; l < n; l++)
-        fprintf(to, "%5zu   %.5g\n", l, cgam_json_nth(doc, "norms", (int64_t)l));
-    if (cgam_json_get_int(doc, "left_out") > 0)
-        fputs("\nlayers 0 and 1 have no place in a control vector of llama.cpp and were left out\n",
-              to);
-}
-
 const cgam_verb cgam_verb_lm_vector = {
     .name = "lm vector",
     .summary = "vectors for every layer: effects of demonstrations, contrasts, sums",
-    .about =
-        "Makes a vector for each layer of the residual stream and writes them as one file. From "
-        "data: the mean effect of demonstrations, the state of the last token with them less the "
-        "one without, over all queries, for the largest of --shots. From pairs of texts: the mean "
-        "difference of their last tokens' states, or the first principal component of the "
-        "differences, with the sign of its product with the mean and the root mean square of the "
-        "projections as its length. Or the weighted sum of vectors in files.\n\n"
-        ".gguf is the control vector of llama.cpp (and of repeng and cvector-generator, whose files "
-        "are read): direction.k is added after block k counted from 0, which is layer k + 1 here, "
-        "and begins with k = 1, so layers 0 and 1 have no place in it. .npy and .safetensors hold "
-        "all layers as (layers + 1, width). Magnitudes are kept.",
     .example = "cgam lm vector --dataset capitals --shots 4 --queries 40 --out capitals.gguf",
     .params = params,
-    .run = run,
-    .print = print,
+    .run = make_vector,
 };

@@ -2,10 +2,10 @@
 #include "app/input.h"
 #include "app/verbs.h"
 #include "base/env.h"
+#include "memory/fields.h"
+#include "memory/map.h"
 
 #include <math.h>
-#include <stddef.h>
-#include <string.h>
 
 enum { SIDE = 5 }; /* attractors are looked for from SIDE x SIDE points of the plane too */
 
@@ -13,13 +13,11 @@ static const cgam_param params[] = {
     CGAM_PARAM_BANK,
     CGAM_PARAM_TEXT("context", "FILE[:NAME]", "one context (d), or rows:7*0.5+23; without it c = 0",
                     .input = CGAM_INPUT_VECTORS),
-    CGAM_PARAM_ALPHA("0"),
-    CGAM_PARAM_LAMBDA("1"),
-    CGAM_PARAM_BETA("1"),
+    CGAM_ROW_OF(cgam_map_opts_rows, "alpha"),
+    CGAM_ROW_OF(cgam_map_opts_rows, "lambda"),
+    CGAM_ROW_OF(cgam_map_opts_rows, "beta"),
     CGAM_PARAM_NORMALIZE,
-    CGAM_PARAM_CHOICE("gates", "context|settled", "context",
-                      "gates as the context alone sets them, or where they settle at each point "
-                      "(alpha below alpha_crit)"),
+    CGAM_ROW_OF(cgam_map_opts_rows, "gates"),
     CGAM_PARAM_INTS("through", "I,J[,K]", NULL, 0, 9e15,
                     "the plane through three memories, or through two and zero; without it along "
                     "the bank's principal components"),
@@ -32,12 +30,11 @@ static const cgam_param params[] = {
     CGAM_PARAM_REALS("at", "X,Y", NULL, -1e6, 1e6, "a start on the plane, by its coordinates"),
     CGAM_PARAM_TEXT("context-then", "FILE[:NAME]", "the context from --switch on; without it none",
                     .input = CGAM_INPUT_VECTORS),
-    CGAM_PARAM_REAL("switch", "T", NULL, CGAM_ABOVE_0, INFINITY,
-                    "when a flow's context changes to --context-then"),
-    CGAM_PARAM_REAL("tau-s", "X", "0.1", CGAM_ABOVE_0, INFINITY, "time constant of the gates"),
-    CGAM_PARAM_REAL("tau-r", "X", "0.1", CGAM_ABOVE_0, INFINITY, "time constant of the retrieval"),
-    CGAM_PARAM_REAL("tau-q", "X", "1", CGAM_ABOVE_0, INFINITY, "time constant of the query"),
-    CGAM_PARAM_REAL("t-max", "T", "30", CGAM_ABOVE_0, INFINITY, "horizon of the flows"),
+    CGAM_ROW_OF(cgam_map_flow_opts_rows, "switch"),
+    CGAM_ROW_OF(cgam_map_flow_opts_rows, "tau-s"),
+    CGAM_ROW_OF(cgam_map_flow_opts_rows, "tau-r"),
+    CGAM_ROW_OF(cgam_map_flow_opts_rows, "tau-q"),
+    CGAM_ROW_OF(cgam_map_flow_opts_rows, "t-max"),
     CGAM_PARAM_END,
 };
 
@@ -73,10 +70,7 @@ static cgam_status open_job(job *j)
         return cgam_fail(j->call->env, CGAM_E_ARG,
                          "bank: memories were dropped from it; bank pack --from numbers the others "
                          "anew, for a map");
-    j->opts = (cgam_map_opts){.alpha = cgam_args_real(args, "alpha"),
-                              .beta = cgam_args_real(args, "beta"),
-                              .lambda = cgam_args_real(args, "lambda"),
-                              .settled = cgam_args_is(args, "gates", "settled")};
+    cgam_args_fill(args, cgam_map_opts_rows, &j->opts);
     j->grid = cgam_args_int(args, "grid");
     int64_t count = cgam_args_ints(args, "through", &j->through);
     status = cgam_input_option(j->call, j->bank, "context", true, &j->c);
@@ -212,11 +206,7 @@ static cgam_status put_attractors(job *j)
     for (int64_t i = 0; i < found && status == CGAM_OK; i++) {
         cgam_plane_of(&j->plane, q + i * d, &at[0], &at[1], &off);
         json_t *one = point(at[0], at[1], off);
-        cgam_json_put_real(one, "energy", list[i].energy);
-        cgam_json_put_int(one, "winner", list[i].winner);
-        cgam_json_put_real(one, "p", list[i].p);
-        cgam_json_put_int(one, "starts", list[i].starts);
-        cgam_json_put_bool(one, "settled", list[i].settled);
+        cgam_fields_put(one, cgam_attractor_rows, &list[i], 0);
         json_array_append_new(rows, one);
     }
     cgam_free(env, q);
@@ -225,29 +215,19 @@ static cgam_status put_attractors(job *j)
     return status;
 }
 
+/* A flow as columns: a list for each field of its moments. */
 static json_t *flow_doc(const cgam_map_moment *m, int64_t count, cgam_end end)
 {
-    static const struct {
-        const char *name;
-        size_t at;
-    } columns[] = {{"time", offsetof(cgam_map_moment, time)},
-                   {"x", offsetof(cgam_map_moment, x)},
-                   {"y", offsetof(cgam_map_moment, y)},
-                   {"off", offsetof(cgam_map_moment, off)},
-                   {"energy", offsetof(cgam_map_moment, energy)}};
-    json_t *doc = json_object(), *winners = json_array();
+    json_t *doc = json_object(), *moments = cgam_fields_list(cgam_moment_rows, m, count, sizeof *m);
     cgam_json_put_text(doc, "end", cgam_end_name(end));
-    for (size_t k = 0; k < sizeof columns / sizeof *columns; k++) {
-        json_t *list = json_array();
-        for (int64_t i = 0; i < count; i++) {
-            double value;
-            memcpy(&value, (const char *)&m[i] + columns[k].at, sizeof value);
-            json_array_append_new(list, cgam_json_real(value));
-        }
-        cgam_json_put(doc, columns[k].name, list);
+    for (const cgam_field *f = cgam_moment_rows; *f->name; f++) {
+        size_t i;
+        json_t *moment, *list = json_array();
+        json_array_foreach(moments, i, moment)
+            json_array_append(list, json_object_get(moment, f->name));
+        cgam_json_put(doc, f->name, list);
     }
-    for (int64_t i = 0; i < count; i++) json_array_append_new(winners, json_integer(m[i].winner));
-    cgam_json_put(doc, "winner", winners);
+    json_decref(moments);
     return doc;
 }
 
@@ -272,11 +252,7 @@ static cgam_status put_flows(job *j)
         return cgam_fail(env, CGAM_E_ARG, "at: %lld numbers, x and y are expected",
                          (long long)given);
     cgam_map_flow_opts flow = cgam_map_flow_opts_default();
-    flow.tau_s = cgam_args_real(args, "tau-s");
-    flow.tau_r = cgam_args_real(args, "tau-r");
-    flow.tau_q = cgam_args_real(args, "tau-q");
-    flow.t_end = cgam_args_real(args, "t-max");
-    if (cgam_args_given(args, "switch")) flow.switch_time = cgam_args_real(args, "switch");
+    cgam_args_fill(args, cgam_map_flow_opts_rows, &flow);
     flow.c_then = j->then.data;
     double *q = cgam_alloc(env, (size_t)j->info.d, sizeof *q);
     cgam_map_moment *moments = cgam_alloc(env, (size_t)flow.samples + 3, sizeof *moments);
@@ -295,14 +271,13 @@ static cgam_status put_flows(job *j)
     return status;
 }
 
-static cgam_status run(cgam_call *call)
+static cgam_status run_map(cgam_call *call)
 {
     job j = {.call = call};
     cgam_status status = open_job(&j);
     if (status == CGAM_OK) {
-        cgam_json_put_int(call->doc, "n", j.info.n);
-        cgam_json_put_int(call->doc, "d", j.info.d);
-        cgam_json_put_text(call->doc, "gates", cgam_args_text(call->args, "gates"));
+        cgam_fields_put_some(call->doc, "n d", cgam_bank_info_rows, &j.info);
+        cgam_args_put(call->args, "gates", call->doc);
         status = lay_out(&j);
     }
     if (status == CGAM_OK) status = put_energy(&j);
@@ -313,42 +288,10 @@ static cgam_status run(cgam_call *call)
     return status;
 }
 
-static void print(const json_t *doc, FILE *to)
-{
-    const json_t *list = json_object_get(doc, "attractors"), *one;
-    size_t i;
-    fprintf(to, "energy over a plane of queries: %.6g to %.6g; rest points of the query:\n\n",
-            cgam_json_nth(doc, "energy_range", 0), cgam_json_nth(doc, "energy_range", 1));
-    fprintf(to, "  %10s %10s %10s %12s %8s %9s %7s\n", "x", "y", "off plane", "energy", "winner",
-            "p", "starts");
-    json_array_foreach(list, i, one) fprintf(
-        to, "  %10.5f %10.5f %10.5f %12.6g %8lld %9.4f %7lld\n", cgam_json_get_real(one, "x"),
-        cgam_json_get_real(one, "y"), cgam_json_get_real(one, "off"),
-        cgam_json_get_real(one, "energy"), (long long)cgam_json_get_int(one, "winner"),
-        cgam_json_get_real(one, "p"), (long long)cgam_json_get_int(one, "starts"));
-    list = json_object_get(doc, "flows");
-    json_array_foreach(list, i, one)
-    {
-        int64_t last = (int64_t)json_array_size(json_object_get(one, "time")) - 1;
-        fprintf(to, "%s  flow %zu: %s at time %.4g, winner %.0f, energy %.6g\n", i ? "" : "\n", i,
-                cgam_json_get_text(one, "end"), cgam_json_nth(one, "time", last),
-                cgam_json_nth(one, "winner", last), cgam_json_nth(one, "energy", last));
-    }
-    fprintf(to, "\nThe energies themselves are in the document: --json\n");
-}
-
 const cgam_verb cgam_verb_map = {
     .name = "map",
     .summary = "the energy over a plane of queries, its rest points, flows across it",
-    .about =
-        "With the query free, the memory has an energy over queries: wells at what is remembered, "
-        "tilted by the context. This is that energy on a grid over a plane, with the rest points of "
-        "the query, and the paths it takes from given starts while gates and retrieval follow.\n\n"
-        "The energy is |q|^2/2 + s'As/2 - u's - lse(beta (Z q + lambda s))/beta, gates s as the "
-        "context alone sets them or settled at each point. The context of a flow may change on "
-        "the way: --switch, --context-then.",
     .example = "cgam map --bank demo: --through 7,23,41 --context rows:41 --beta 8 --from rows:7",
     .params = params,
-    .run = run,
-    .print = print,
+    .run = run_map,
 };

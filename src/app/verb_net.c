@@ -1,10 +1,12 @@
 /* verb_net.c: networks in JSON files, shown and run. */
-#include "app/net_files.h"
 #include "app/params.h"
 #include "app/progress.h"
 #include "app/verbs.h"
 #include "base/env.h"
+#include "lab/figures/net_files.h"
+#include "memory/fields.h"
 #include "net/draw.h"
+#include "net/net.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -44,14 +46,6 @@ static const cgam_param show_params[] = {
 
 /* ---- documents -------------------------------------------------------------------------------- */
 
-static json_t *shape_json(const cgam_layer_view *layer)
-{
-    json_t *list = json_array();
-    for (int i = 0; i < layer->ndim; i++)
-        json_array_append_new(list, json_integer(layer->shape[i]));
-    return list;
-}
-
 static json_t *parts_json(const cgam_net *net, const double *parts)
 {
     json_t *object = json_object();
@@ -73,7 +67,7 @@ static bool held_at(const cgam_flow_opts *flow, int layer, double time)
 static json_t *layer_json(const cgam_layer_view *layer, bool clamped)
 {
     json_t *object = json_object();
-    cgam_json_put(object, "shape", shape_json(layer));
+    cgam_json_put(object, "shape", cgam_json_ints(layer->shape, layer->ndim));
     cgam_json_put_int(object, "size", layer->size);
     cgam_json_put_text(object, "lagrangian", layer->lagr->name);
     for (int i = 0; i < CGAM_LAGR_PARAMS && layer->lagr->param[i].name; i++)
@@ -154,24 +148,15 @@ static cgam_status put_run(cgam_call *call, const cgam_net_file *file, const cga
         status = cgam_net_eval(net, 1, file->x, NULL,
                                &(cgam_net_values){.activation = a, .parts = parts});
     cgam_json_put_text(doc, "title", file->title);
-    cgam_json_put_real(doc, "time", r->time);
-    cgam_json_put_text(doc, "end", cgam_flow_end_name(r->end));
-    if (r->reason[0]) cgam_json_put_text(doc, "reason", r->reason);
-    cgam_json_put_text(doc, "method", cgam_flow_method_name(r->method));
-    cgam_json_put_int(doc, "steps", r->steps);
-    cgam_json_put_int(doc, "evaluations", r->evaluations);
-    cgam_json_put_real(doc, "energy_start", r->energy_start);
-    cgam_json_put_real(doc, "energy_end", r->energy_end);
-    cgam_json_put_real(doc, "energy_rise", r->energy_rise);
-    cgam_json_put_real(doc, "rise_time", r->rise_time);
-    cgam_json_put_real(doc, "power", r->power);
-    cgam_json_put_real(doc, "residual", r->residual);
-    cgam_json_put_real(doc, "settled", r->settled);
+    cgam_fields_put_some(doc, r->reason[0] ? "time end reason" : "time end", cgam_flow_report_rows,
+                         r);
+    cgam_fields_put_some(doc,
+                         "method steps evaluations energy_start energy_end energy_rise rise_time "
+                         "power residual settled",
+                         cgam_flow_report_rows, r);
     if (file->flow.watch >= 0) {
         cgam_json_put_text(doc, "watched", cgam_net_layer(net, file->flow.watch).name);
-        cgam_json_put_int(doc, "winner", r->winner);
-        cgam_json_put_int(doc, "winner_changes", r->winner_changes);
-        cgam_json_put_real(doc, "winner_time", r->winner_time);
+        cgam_fields_put_some(doc, "winner winner_changes winner_time", cgam_flow_report_rows, r);
     }
     if (status == CGAM_OK) cgam_json_put(doc, "parts", parts_json(net, parts));
     for (int i = 0; i < cgam_net_layers(net) && status == CGAM_OK; i++) {
@@ -205,7 +190,7 @@ static cgam_status run_net(cgam_call *call)
     if (status == CGAM_OK && w.trajectory) status = cgam_trajectory_status(w.trajectory);
     if (status == CGAM_OK) status = put_run(call, &file, &r);
     if (status == CGAM_OK && out)
-        status = cgam_net_files_write(call, &file, w.trajectory, out, figures);
+        status = cgam_net_files_write(env, call->doc, &file, w.trajectory, out, figures);
     if (status == CGAM_OK)
         call->negative = r.end == CGAM_FLOW_ROSE || r.end == CGAM_FLOW_DIVERGED ||
                          r.end == CGAM_FLOW_STUCK || r.end == CGAM_FLOW_STEPS;
@@ -214,57 +199,12 @@ static cgam_status run_net(cgam_call *call)
     return status;
 }
 
-static void print_few(FILE *to, const json_t *list)
-{
-    size_t count = json_array_size(list), shown = count < 8 ? count : 8;
-    for (size_t i = 0; i < shown; i++)
-        fprintf(to, "%s%.4g", i ? " " : "", json_number_value(json_array_get(list, i)));
-    if (shown < count) fprintf(to, " ..");
-}
-
-static void print_run(const json_t *doc, FILE *to)
-{
-    const char *title = cgam_json_get_text(doc, "title");
-    const char *watched = cgam_json_get_text(doc, "watched");
-    if (*title) fprintf(to, "%s\n", title);
-    fprintf(to, "flowed to t = %g in %lld steps (%s): %s\n", cgam_json_get_real(doc, "time"),
-            (long long)cgam_json_get_int(doc, "steps"), cgam_json_get_text(doc, "method"),
-            cgam_json_get_text(doc, "end"));
-    if (*cgam_json_get_text(doc, "reason")) fprintf(to, "%s\n", cgam_json_get_text(doc, "reason"));
-    fprintf(to, "energy %.9g -> %.9g, largest rise %.2g, |x - F(x)| %.2g\n",
-            cgam_json_get_real(doc, "energy_start"), cgam_json_get_real(doc, "energy_end"),
-            cgam_json_get_real(doc, "energy_rise"), cgam_json_get_real(doc, "residual"));
-    if (*watched)
-        fprintf(to, "winner of %s: %lld, changed %lld times\n", watched,
-                (long long)cgam_json_get_int(doc, "winner"),
-                (long long)cgam_json_get_int(doc, "winner_changes"));
-    fprintf(to, "\n%-16s %14s  %s\n", "part", "energy", "activation");
-    json_t *parts = json_object_get(doc, "parts"), *layers = json_object_get(doc, "layers");
-    for (void *it = json_object_iter(parts); it; it = json_object_iter_next(parts, it)) {
-        const char *name = json_object_iter_key(it);
-        const json_t *layer = json_object_get(layers, name);
-        fprintf(to, "%-16s %14.8g  ", name, json_number_value(json_object_iter_value(it)));
-        print_few(to, json_object_get(layer, "activation"));
-        fputc('\n', to);
-    }
-    const json_t *files = json_object_get(doc, "files");
-    for (size_t i = 0; i < json_array_size(files); i++)
-        fprintf(to, "%s%s\n", i ? "" : "\nwritten: ", json_string_value(json_array_get(files, i)));
-}
-
 const cgam_verb cgam_verb_net_run = {
     .name = "net run",
     .summary = "let a network of layers and synapses flow",
-    .about = "Reads a network from a JSON file (layers with Lagrangians, synapses with energies, "
-             "clamps, a time span) and integrates tau dx/dt = currents - x until it is steady or "
-             "the time is over. The energy must fall between changes of a clamp; a rise beyond "
-             "the tolerance ends the flow with `rose` and exit status 1.\n\n"
-             "With --out the trajectory, a figure of the energies by part over time and the graph "
-             "are written into a folder.",
     .example = "cgam net run examples/two_stage.json --out flow",
     .params = run_params,
     .run = run_net,
-    .print = print_run,
 };
 
 /* ---- show ------------------------------------------------------------------------------------- */
@@ -367,31 +307,10 @@ static cgam_status show_net(cgam_call *call)
     return status;
 }
 
-static void print_show(const json_t *doc, FILE *to)
-{
-    const char *title = cgam_json_get_text(doc, "title"), *table = cgam_json_get_text(doc, "table");
-    const json_t *values = json_object_get(doc, "eigenvalues");
-    if (*title) fprintf(to, "%s\n\n", title);
-    fputs(table, to);
-    fprintf(to, "\n%lld numbers; energy at the start %.9g, dE/dt %.6g\n",
-            (long long)cgam_json_get_int(doc, "size"), cgam_json_get_real(doc, "energy"),
-            cgam_json_get_real(doc, "power"));
-    if (values) {
-        fprintf(to, "largest eigenvalues of the Jacobian: ");
-        print_few(to, values);
-        fputc('\n', to);
-    }
-}
-
 const cgam_verb cgam_verb_net_show = {
     .name = "net show",
     .summary = "show the layers, synapses and energies of a network",
-    .about =
-        "Reads a network from a JSON file and prints its layers and synapses, their sizes and "
-        "parameters, and the energy of each part at the start. --svg and --dot draw the graph; "
-        "--eigen judges stability.",
     .example = "cgam net show examples/two_stage.json --dot graph.dot",
     .params = show_params,
     .run = show_net,
-    .print = print_show,
 };

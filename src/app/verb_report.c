@@ -3,9 +3,8 @@
 #include "app/progress.h"
 #include "app/verbs.h"
 #include "base/env.h"
-#include "report/report.h"
+#include "lab/page/report.h"
 
-#include <math.h>
 #include <string.h>
 
 static const cgam_param params[] = {
@@ -17,17 +16,23 @@ static const cgam_param params[] = {
     CGAM_PARAM_END,
 };
 
+static const cgam_field claim_rows[] = {
+    CGAM_ROW(cgam_claim, where, "where", CGAM_TEXT, "in the paper"),
+    CGAM_ROW(cgam_claim, says, "claim", CGAM_TEXT, "what it says"),
+    CGAM_ROW(cgam_claim, numbers, "numbers", CGAM_TEXT, "of this run"),
+    CGAM_ROW(cgam_claim, test, "test", CGAM_TEXT, "that decides it"),
+    CGAM_ROWS_END,
+};
+
 static void put_claims(json_t *to, const cgam_claims *claims)
 {
     char verdict[200];
     for (int i = 0; i < claims->count; i++) {
         const cgam_claim *c = &claims->claim[i];
         json_t *one = json_object();
-        cgam_json_put_text(one, "where", c->where);
-        cgam_json_put_text(one, "claim", c->says);
+        cgam_fields_put_some(one, "where claim", claim_rows, c);
         cgam_json_put_text(one, "verdict", cgam_verdict_text(c, verdict));
-        cgam_json_put_text(one, "numbers", c->numbers);
-        cgam_json_put_text(one, "test", c->test);
+        cgam_fields_put_some(one, "numbers test", claim_rows, c);
         json_array_append_new(to, one);
     }
 }
@@ -48,7 +53,7 @@ static void put_runs(json_t *doc, const cgam_report *r)
     cgam_json_put(doc, "studies", runs);
 }
 
-static cgam_status run(cgam_call *call)
+static cgam_status make_report(cgam_call *call)
 {
     cgam_report_opts o = cgam_report_opts_default();
     cgam_line bar;
@@ -67,8 +72,7 @@ static cgam_status run(cgam_call *call)
     snprintf(page, sizeof page, "%s/index.html", o.out);
     cgam_json_put_text(call->doc, "report", page);
     cgam_json_put_text(call->doc, "version", cgam_version());
-    cgam_json_put_int(call->doc, "seed", (int64_t)o.seed);
-    cgam_json_put_real(call->doc, "scale", o.scale);
+    cgam_args_put(call->args, "seed scale", call->doc);
     cgam_json_put_real(call->doc, "seconds", r->seconds);
     cgam_json_put_real(call->doc, "figure_seconds", r->figure_seconds);
     if (r->figures_missing)
@@ -78,59 +82,45 @@ static cgam_status run(cgam_call *call)
     return CGAM_OK;
 }
 
+/* Claims, and how many of them hold. */
 static void print_claims(FILE *to, const json_t *claims)
 {
-    int count[4] = {0};
+    int count[4] = {0}; /* hold, hold under a condition, do not hold, are not decided */
     for (size_t i = 0; i < json_array_size(claims); i++) {
-        const json_t *c = json_array_get(claims, i);
-        const char *verdict = cgam_json_get_text(c, "verdict");
+        const char *verdict = cgam_json_get_text(json_array_get(claims, i), "verdict");
         count[strcmp(verdict, "holds") == 0 ? 0
               : verdict[0] == 'h'           ? 1
               : verdict[0] == 'd'           ? 2
                                             : 3]++;
-        fprintf(to, "  %s\n      %s: %s\n", cgam_json_get_text(c, "claim"),
-                cgam_json_get_text(c, "where"), verdict);
     }
+    cgam_fill(to, "{@.:  {claim}\n      {where}: {verdict}\n}", claims);
     fprintf(to, "\n  %d hold, %d hold under a condition, %d do not hold", count[0], count[1],
             count[2]);
     if (count[3] > 0) fprintf(to, ", %d are not decided", count[3]);
     fprintf(to, "\n\n");
 }
 
-static void print(const json_t *doc, FILE *to)
+static void print_report(const json_t *doc, FILE *to)
 {
-    const json_t *runs = json_object_get(doc, "studies");
     fprintf(to, "The paper's claims, on this run's data\n\n");
     print_claims(to, json_object_get(doc, "claims"));
     if (json_array_size(json_object_get(doc, "model_claims")) > 0) {
         fprintf(to, "About language models, on the studies in the report\n\n");
         print_claims(to, json_object_get(doc, "model_claims"));
     }
-    for (size_t i = 0; i < json_array_size(runs); i++) {
-        const json_t *one = json_array_get(runs, i);
-        fprintf(to, "  %-22s %6.2f s\n", cgam_json_get_text(one, "name"),
-                cgam_json_get_real(one, "seconds"));
-    }
-    if (!json_object_get(doc, "figures_missing"))
-        fprintf(to, "  %-22s %6.2f s\n", "figures", cgam_json_get_real(doc, "figure_seconds"));
-    fprintf(to, "\nEverything is in %s\n", cgam_json_get_text(doc, "report"));
+    cgam_fill(to,
+              "{@studies:  {name:-22s} {seconds:6.2f} s\n}"
+              "{figures_missing?|  figures                {figure_seconds:6.2f} s\n}"
+              "\nEverything is in {report}\n",
+              doc);
 }
 
 const cgam_verb cgam_verb_report = {
     .name = "report",
     .summary = "every study, the paper's claims, one HTML page with figures",
-    .about =
-        "The main job: runs every synthetic study at full size, draws the paper's figures, "
-        "counts its theorems, decides each of its claims by a test on this run's data, and "
-        "writes all of it into one HTML file that needs nothing else, with the tables as CSV "
-        "beside it.\n\n"
-        "A report that was stopped (Ctrl-C, a kill) continues where it was when the same call is "
-        "made again, and ends with the same numbers. `cgam-mpi` splits the trials among its ranks. Studies of language models in the folder (`cgam "
-        "lm study --report DIR`) become a section of the page. Without gnuplot there are no figures, "
-        "everything else is complete, and the exit status is 0.",
     .example = "cgam report --out report",
     .params = params,
     .ranks = CGAM_RANKS_TRIALS,
-    .run = run,
-    .print = print,
+    .run = make_report,
+    .print = print_report,
 };

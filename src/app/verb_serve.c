@@ -52,34 +52,18 @@ static const cgam_param params[] = {
 
 cgam_status (*cgam_serve_run)(cgam_call *call);
 
-static cgam_status run(cgam_call *call)
+static cgam_status serve_verbs(cgam_call *call)
 {
     if (cgam_serve_run) return cgam_serve_run(call);
     return cgam_fail(call->env, CGAM_E_UNSUPPORTED,
                      "the server is a part of the program cgam, not of the library");
 }
 
-static void print(const json_t *doc, FILE *to)
-{
-    (void)doc;
-    (void)to;
-}
-
 const cgam_verb cgam_verb_serve = {
     .name = "serve",
     .local = true,
     .summary = "answer verbs over HTTP, and show the explorer in a browser",
-    .about =
-        "Listens on this machine and prints the address of its page, with the token in it, on one "
-        "line. Every verb is POST /api/VERB with a JSON object of its options, and is answered by "
-        "the document that --json prints. Banks, stores and models are named by the ids given here, "
-        "never by paths; where an option takes a file of numbers, a request holds the numbers. "
-        "Options that write are refused, except out where --root is given.\n\n"
-        "Requests under other host names than this machine's own, and from pages of other origins, "
-        "are refused. SIGTERM lets running verbs end, and then the program ends with status 0. All "
-        "of it, with examples, is in docs/server.md.",
     .example = "cgam serve --bank words=glove.npy --port 8080 --open",
     .params = params,
-    .run = run,
-    .print = print,
+    .run = serve_verbs,
 };

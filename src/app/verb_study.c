@@ -3,10 +3,10 @@
 #include "app/input.h"
 #include "app/params.h"
 #include "app/progress.h"
-#include "app/study_print.h"
 #include "app/verbs.h"
 #include "base/env.h"
-#include "report/figure.h"
+#include "io/table.h"
+#include "lab/figures/figure.h"
 
 #include <assert.h>
 #include <string.h>
@@ -45,7 +45,7 @@ static cgam_param from_row(const cgam_study_param *p, const cgam_study_opts *usu
                            struct study_verb *v, int k)
 {
     static const struct {
-        cgam_param_kind kind;
+        cgam_kind kind;
         const char *value;
     } forms[] = {
         [CGAM_FIELD_INT] = {CGAM_INT, "N"},       [CGAM_FIELD_REAL] = {CGAM_REAL, "X"},
@@ -83,7 +83,7 @@ static void make_params(cgam_study_kind kind, struct study_verb *v)
     }
     if (cgam_study_param_find(kind, "bank")) v->params[count++] = normalize_param;
     memcpy(v->params + count, door_params, sizeof door_params);
-    snprintf(v->folder, sizeof v->folder, "study/%s", cgam_study_kind_name(kind));
+    snprintf(v->folder, sizeof v->folder, "study/%s", cgam_studies[kind].name);
     v->params[count + DOOR_PARAMS - 2].fallback = v->folder;
 }
 
@@ -188,7 +188,7 @@ static cgam_status run_kind(cgam_call *call, cgam_study_kind kind)
     cgam_line_clear(&bar);
     if (!writes) out = NULL;
     if (status == CGAM_OK && out) status = cgam_results_write(study, out);
-    if (status == CGAM_OK) status = merge(call, cgam_study_json(study));
+    if (status == CGAM_OK) status = merge(call, study->json);
     if (status == CGAM_OK && out && cgam_args_is(call->args, "figures", "yes"))
         status = draw(call, study, out);
     if (status == CGAM_OK) {
@@ -203,7 +203,7 @@ static cgam_status run_kind(cgam_call *call, cgam_study_kind kind)
 }
 
 /* ---- The verbs ------------------------------------------------------------------------------- */
-static cgam_status run(cgam_call *call)
+static cgam_status run_study(cgam_call *call)
 {
     return run_kind(call, (cgam_study_kind)(call->verb - cgam_verb_study_kinds));
 }
@@ -215,25 +215,24 @@ __attribute__((constructor)) static void make_verbs(void)
         const cgam_study_kind kind = (cgam_study_kind)k;
         struct study_verb *v = &made[k];
         make_params(kind, v);
-        snprintf(v->name, sizeof v->name, "study %s", cgam_study_kind_name(kind));
-        snprintf(v->example, sizeof v->example, "cgam %s %s", v->name, cgam_study_example(kind));
+        snprintf(v->name, sizeof v->name, "study %s", cgam_studies[kind].name);
+        snprintf(v->example, sizeof v->example, "cgam %s %s", v->name, cgam_studies[kind].example);
         int length = snprintf(
             v->about, sizeof v->about,
             "%s\n\nThe same seed and options give the same numbers whatever the number of threads. "
             "A run that was stopped (Ctrl-C, a kill) continues when the same call is made again, "
             "and ends with the same bits. `cgam-mpi` splits the trials among its ranks. Without gnuplot there are no figures, everything else is "
             "complete, and the exit status is 0.",
-            cgam_study_words(kind));
+            cgam_studies[kind].words);
         assert(length < (int)sizeof v->about);
         (void)length;
         cgam_verb_study_kinds[k] = (cgam_verb){.name = v->name,
-                                               .summary = cgam_study_about(kind),
+                                               .summary = cgam_studies[kind].about,
                                                .about = v->about,
                                                .example = v->example,
                                                .params = v->params,
                                                .ranks = CGAM_RANKS_TRIALS,
-                                               .run = run,
-                                               .print = cgam_study_print};
+                                               .run = run_study};
     }
 }
 
@@ -251,38 +250,25 @@ static cgam_status list_run(cgam_call *call)
         char all[256] = "";
         for (int k = 0; k < CGAM_STUDY_KINDS; k++)
             snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", k ? ", " : "",
-                     cgam_study_kind_name((cgam_study_kind)k));
+                     cgam_studies[k].name);
         return cgam_fail(call->env, CGAM_E_ARG, "no study '%s'; there are %s", typed, all);
     }
     json_t *list = json_array();
     for (int k = 0; k < CGAM_STUDY_KINDS; k++) {
         json_t *one = json_object();
-        cgam_json_put_text(one, "name", cgam_study_kind_name((cgam_study_kind)k));
-        cgam_json_put_text(one, "about", cgam_study_about((cgam_study_kind)k));
+        cgam_json_put_text(one, "name", cgam_studies[k].name);
+        cgam_json_put_text(one, "about", cgam_studies[k].about);
         json_array_append_new(list, one);
     }
     cgam_json_put(call->doc, "studies", list);
     return CGAM_OK;
 }
 
-static void list_print(const json_t *doc, FILE *to)
-{
-    const json_t *list = json_object_get(doc, "studies");
-    for (size_t k = 0; k < json_array_size(list); k++) {
-        const json_t *one = json_array_get(list, k);
-        fprintf(to, "  cgam study %-12s %s\n", cgam_json_get_text(one, "name"),
-                cgam_json_get_text(one, "about"));
-    }
-}
-
 const cgam_verb cgam_verb_study = {
     .name = "study",
     .summary = "list the studies",
-    .about = "Lists the simulations. `cgam help study separation` explains one; `cgam report` runs "
-             "them all.",
     .example = "cgam study",
     .params = list_params,
     .ranks = CGAM_RANKS_FIRST,
     .run = list_run,
-    .print = list_print,
 };

@@ -18,28 +18,28 @@ cgam_lapack_table cgam_lapack;
 static char trouble[256];
 static cgam_status outcome;
 
-/* A variable of the environment that has another value for a while. */
-typedef struct borrowed {
-    const char *name; /* NULL = without memory it stays as it is */
+/* A variable of the environment with another value for a while. */
+typedef struct saved_variable {
+    const char *name; /* NULL = unchanged, for lack of memory */
     char *old;        /* NULL = there was none */
-} borrowed;
+} saved_variable;
 
-static borrowed borrow(const char *name, const char *value)
+static saved_variable set_variable(const char *name, const char *value)
 {
     const char *old = getenv(name);
-    borrowed b = {name, old ? strdup(old) : NULL};
+    saved_variable b = {name, old ? strdup(old) : NULL};
     if ((old && !b.old) || setenv(name, value, 1) != 0) b.name = NULL;
     return b;
 }
 
-static void give_back(borrowed b)
+static void restore_variable(saved_variable b)
 {
     if (b.name && b.old) setenv(b.name, b.old, 1);
     else if (b.name) unsetenv(b.name);
     free(b.old);
 }
 
-/* The first of the names that can be loaded; the last complaint is kept. */
+/* Loads the first of the names that can be loaded; keeps the last error message. */
 static void *open_first(const char *const *names)
 {
     void *library = NULL;
@@ -48,7 +48,7 @@ static void *open_first(const char *const *names)
     return library;
 }
 
-/* Has OpenBLAS not known this CPU? "Prescott" is its answer then. */
+/* Does OpenBLAS not know this CPU? It then reports "Prescott". */
 static bool core_unknown(void *library)
 {
     char *(*corename)(void) = NULL;
@@ -56,7 +56,7 @@ static bool core_unknown(void *library)
     return corename && strcmp(corename(), "Prescott") == 0;
 }
 
-/* What OPENBLAS_CORETYPE should have been, NULL when OpenBLAS has chosen well. */
+/* The right OPENBLAS_CORETYPE; NULL if OpenBLAS has chosen well. */
 static const char *core_wanted(void *library)
 {
 #if defined(__x86_64__)
@@ -89,24 +89,24 @@ static void choose_again(void *library)
 static void *open_blas(void)
 {
     static const char *const names[] = {"libopenblas.so.0", "libopenblas.so", "libblas.so.3", NULL};
-    borrowed threads = borrow("OPENBLAS_NUM_THREADS", "1");
+    saved_variable threads = set_variable("OPENBLAS_NUM_THREADS", "1");
     void *library = open_first(names);
     const char *core = library ? core_wanted(library) : NULL;
     if (core) {
-        borrowed type = borrow("OPENBLAS_CORETYPE", core);
+        saved_variable type = set_variable("OPENBLAS_CORETYPE", core);
         dlclose(library);
         library = open_first(names);
         if (library && core_unknown(library)) choose_again(library);
-        give_back(type);
+        restore_variable(type);
     }
-    give_back(threads);
+    restore_variable(threads);
     void (*set_threads)(int) = NULL;
     if (library) *(void **)&set_threads = dlsym(library, "openblas_set_num_threads");
     if (set_threads) set_threads(1);
     return library;
 }
 
-static void *find(void *library, const char *name)
+static void *find_function(void *library, const char *name)
 {
     void *found = dlsym(library, name);
     if (!found) {
@@ -116,7 +116,7 @@ static void *find(void *library, const char *name)
     return found;
 }
 
-static void load(void)
+static void load_libraries(void)
 {
     static const char *const lapacke[] = {"liblapacke.so.3", "liblapacke.so", NULL};
     void *blas = open_blas();
@@ -126,10 +126,10 @@ static void load(void)
         outcome = CGAM_E_NOT_FOUND;
         return;
     }
-#define FIND(name) *(void **)&cgam_blas.name = find(blas, "cblas_" #name);
+#define FIND(name) *(void **)&cgam_blas.name = find_function(blas, "cblas_" #name);
     CGAM_BLAS_LIST(FIND)
 #undef FIND
-#define FIND(name) *(void **)&cgam_lapack.name = find(lapack, "LAPACKE_" #name);
+#define FIND(name) *(void **)&cgam_lapack.name = find_function(lapack, "LAPACKE_" #name);
     CGAM_LAPACK_LIST(FIND)
 #undef FIND
 }
@@ -137,7 +137,7 @@ static void load(void)
 cgam_status cgam_blas_load(const char **why)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, load);
+    pthread_once(&once, load_libraries);
     *why = trouble;
     return outcome;
 }
@@ -149,12 +149,12 @@ bool cgam_blas_fits(int threads)
     struct rlimit limit;
     if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return true;
     size_t bytes = (size_t)threads * BUFFER;
-    void *room = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (room != MAP_FAILED) munmap(room, bytes);
-    return room != MAP_FAILED;
+    void *space = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (space != MAP_FAILED) munmap(space, bytes);
+    return space != MAP_FAILED;
 }
 
-cgam_status cgam_blas_room(cgam_env *env)
+cgam_status cgam_blas_check_space(cgam_env *env)
 {
     int threads = cgam_env_threads(env);
     if (!cgam_blas_fits(threads))

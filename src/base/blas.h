@@ -1,4 +1,4 @@
-/* blas.h: BLAS and LAPACK as guests. Include it in place of cblas.h and lapacke.h; the names are theirs.
+/* blas.h: BLAS and LAPACK, loaded at run time. Include it in place of cblas.h and lapacke.h; the names are theirs.
  *
  * OpenBLAS reads its environment once, while it is loaded: it starts a thread per core, which we do
  * not want (the env's own threads call it, one call each) and which hang a process that has little
@@ -43,12 +43,12 @@ extern cgam_lapack_table cgam_lapack;
  * functions is not there: *why then points to a constant line about it. */
 cgam_status cgam_blas_load(const char **why);
 
-/* Is there address space for so many calls at once? OpenBLAS takes 128 MB for each thread that calls
- * it and waits forever where it gets none, so with `ulimit -v` we look before. */
+/* Is there address space for so many calls at once? OpenBLAS takes 128 MB for each calling thread and
+ * waits forever if it gets none, so we check first (`ulimit -v`). */
 bool cgam_blas_fits(int threads);
-/* CGAM_E_NOMEM when there is not, for the env's threads. Asked where things are made that will call
- * BLAS: banks, networks, lenses, studies. */
-cgam_status cgam_blas_room(cgam_env *env);
+/* CGAM_E_NOMEM if there is not enough for the env's threads. Called when objects are made that will
+ * call BLAS: banks, networks, lenses, studies. */
+cgam_status cgam_blas_check_space(cgam_env *env);
 
 #define cblas_daxpy cgam_blas.daxpy
 #define cblas_ddot cgam_blas.ddot

@@ -18,9 +18,9 @@
 
 enum { ALIGN = 64 };
 
-/* Scratch of 64 KiB to 4 MiB is asked for and given back in every recall. The C library would return
- * it to the system and fetch it again page by page, which costs more than using it; so some blocks
- * are kept, until memory runs out or the env ends. Checked builds see every block come and go. */
+/* Every recall allocates and frees scratch of 64 KiB to 4 MiB. The C library would return it to the
+ * system and fetch it again page by page, which costs more than using it; so some blocks are kept
+ * until memory runs out or the env is freed. Checked builds keep none. */
 #ifdef CGAM_CHECKED
 enum { KEPT_MAX = 0 };
 #else
@@ -96,8 +96,8 @@ cgam_env_opts cgam_env_opts_default(void) { return (cgam_env_opts){.threads = 0}
 
 static bool release_kept(cgam_env *env);
 
-/* Those that this process may run on, which taskset and containers make fewer than the machine has:
- * two threads on one core wait for each other. */
+/* The cores that this process may run on; taskset and containers can allow fewer than the machine has,
+ * and two threads on one core wait for each other. */
 static int cores_allowed(void)
 {
     cpu_set_t set;
@@ -154,7 +154,7 @@ void cgam_env_free(cgam_env *env)
 
 int cgam_env_threads(const cgam_env *env) { return env->opts.threads; }
 
-/* Calls on one env may fail in several threads at once; each caller reads of its own failure. */
+/* Calls on one env may fail in several threads at once; each thread sees its own last error. */
 static _Thread_local cgam_failure mine;
 
 cgam_failure *cgam_failure_here(void) { return &mine; }
@@ -171,8 +171,8 @@ void cgam_env_message_copy(cgam_env *env, char *text, size_t size)
     pthread_mutex_unlock(&env->lock);
 }
 
-/* The smallest kept block that holds so much without wasting more, or NULL. */
-static void *take_kept(cgam_env *env, size_t bytes)
+/* The smallest kept block of `bytes` to 2 `bytes`; NULL: none. */
+static void *reuse_kept(cgam_env *env, size_t bytes)
 {
     void *block = NULL;
     if (bytes < KEPT_LEAST || bytes > KEPT_MOST) return NULL;
@@ -190,19 +190,19 @@ static void *take_kept(cgam_env *env, size_t bytes)
     return block;
 }
 
-static bool keep(cgam_env *env, void *block)
+static bool keep_block(cgam_env *env, void *block)
 {
     if (env->opts.free != default_free || KEPT_MAX == 0) return false;
     size_t bytes = malloc_usable_size(block);
     if (bytes < KEPT_LEAST || bytes > KEPT_MOST) return false;
     pthread_mutex_lock(&env->lock);
-    bool room = env->kept_count < KEPT_MAX;
-    if (room) env->kept[env->kept_count++] = (kept){block, bytes};
+    bool space = env->kept_count < KEPT_MAX;
+    if (space) env->kept[env->kept_count++] = (kept){block, bytes};
     pthread_mutex_unlock(&env->lock);
-    return room;
+    return space;
 }
 
-/* Gives all of them back; false where there are none. */
+/* Frees all kept blocks; false if there are none. */
 static bool release_kept(cgam_env *env)
 {
     pthread_mutex_lock(&env->lock);
@@ -219,7 +219,7 @@ void *cgam_alloc(cgam_env *env, size_t count, size_t size)
     if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX - ALIGN) return NULL;
     bytes = (bytes + ALIGN - 1) / ALIGN * ALIGN;
     if (bytes == 0) bytes = ALIGN;
-    void *block = take_kept(env, bytes);
+    void *block = reuse_kept(env, bytes);
     if (!block) block = env->opts.alloc(env->opts.user, ALIGN, bytes);
     if (!block && release_kept(env)) block = env->opts.alloc(env->opts.user, ALIGN, bytes);
     return block;
@@ -234,12 +234,12 @@ void *cgam_zalloc(cgam_env *env, size_t count, size_t size)
 
 void cgam_free(cgam_env *env, void *block)
 {
-    if (block && !keep(env, block)) env->opts.free(env->opts.user, block);
+    if (block && !keep_block(env, block)) env->opts.free(env->opts.user, block);
 }
 
 void cgam_text_free(cgam_env *env, char *text) { cgam_free(env, text); }
 
-/* NULL of NULL: what a stream in memory leaves where its last piece found no room, of which glibc says nothing. */
+/* NULL gives NULL: glibc leaves that, without an error, where a stream in memory could not grow for its last piece. */
 char *cgam_strdup(cgam_env *env, const char *text)
 {
     size_t bytes = text ? strlen(text) + 1 : 0;
@@ -253,7 +253,7 @@ void cgam_text_tame(char *text, const char *spared)
     for (unsigned char *c = (unsigned char *)text; *c;) {
         size_t length = *c >= 0xf0 ? 4 : *c >= 0xe0 ? 3 : *c >= 0xc2 ? 2 : 1, have = 1;
         while (have < length && (c[have] & 0xc0) == 0x80) have++;
-        if (have < length) length = 1; /* the beginning of a letter that does not go on */
+        if (have < length) length = 1; /* an incomplete UTF-8 sequence */
         bool control =
             length == 1 ? *c < ' ' || (*c >= 0x7f && *c < 0xa0) : *c == 0xc2 && c[1] < 0xa0;
         if (control && !strchr(spared, *c)) memset(c, '?', length);
@@ -264,11 +264,11 @@ void cgam_text_tame(char *text, const char *spared)
 cgam_status(cgam_fail)(cgam_env *env, cgam_status status, const char *format, ...)
 {
     va_list args;
-    char text[CGAM_MESSAGE_MAX]; /* an argument may be the message before */
+    char text[CGAM_MESSAGE_MAX]; /* an argument may be the previous message */
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    cgam_text_tame(text, ""); /* one line, whatever bytes a file name brings along */
+    cgam_text_tame(text, ""); /* one line, whatever bytes a file name has */
     mine.env = env->number;
     memcpy(mine.text, text, strlen(text) + 1);
     pthread_mutex_lock(&env->lock);

@@ -1,23 +1,31 @@
-/* env.h: the inside of the handle - memory, messages, threads, and what the machine offers. */
+/* env.h (private): memory, messages and threads of an env, and properties of the machine. */
 #ifndef CGAM_SRC_BASE_ENV_H
 #define CGAM_SRC_BASE_ENV_H
 
 #include <cgam/base.h>
 #include <stdarg.h>
 
-/* Memory of count x size bytes on a 64-byte boundary, NULL when there is none or the product
- * overflows. NULL has no message; the caller says what it was for through cgam_fail. */
+/* Memory of count x size bytes on a 64-byte boundary, NULL without memory or if the product
+ * overflows. Sets no message; the caller reports what it was for through cgam_fail. */
 void *cgam_alloc(cgam_env *env, size_t count, size_t size);
 void *cgam_zalloc(cgam_env *env, size_t count, size_t size); /* zeroed */
 void cgam_free(cgam_env *env, void *block);                  /* NULL is fine */
+/* cgam_free_all(env, x, y, ..) frees several blocks in that order; env is read first. */
+#define cgam_free_all(env, ...)                                                                    \
+    cgam_free_blocks((env), sizeof((void *[]){__VA_ARGS__}) / sizeof(void *),                      \
+                     (void *[]){__VA_ARGS__})
+static inline void cgam_free_blocks(cgam_env *env, size_t count, void *const *blocks)
+{
+    for (size_t i = 0; i < count; i++) cgam_free(env, blocks[i]);
+}
 char *cgam_strdup(cgam_env *env, const char *text);
-/* Characters that a terminal would obey instead of showing, those of 7 and of 8 bits (U+0080 to U+009F, or bytes alone), become
- * question marks, but for the spared ones. */
+/* Replaces control characters, of 7 and of 8 bits (U+0080 to U+009F, or bytes alone), by question marks, so that a
+ * terminal shows them; those in `spared` stay. */
 void cgam_text_tame(char *text, const char *spared);
 
-/* Keeps the message on the env and hands the status back: return cgam_fail(env, ...). The macro
- * around the function lets compilers and analysers see that the status handed back is the one
- * given; otherwise they follow paths on which a failure comes back as success. */
+/* Stores the message on the env and returns the status: return cgam_fail(env, ...). The macro
+ * lets compilers and analysers see that the status returned is the one given; otherwise they
+ * follow paths on which a failure returns success. */
 cgam_status(cgam_fail)(cgam_env *env, cgam_status status, const char *format, ...)
     CGAM_PRINTF(3, 4);
 #define cgam_fail(env, status, ...)                                                                \
@@ -32,10 +40,10 @@ static inline cgam_status cgam_fail_nomem(cgam_env *env, const char *what)
     return cgam_fail(env, CGAM_E_NOMEM, "out of memory: %s", what);
 }
 
-/* The last failure of a thread, of whichever env. Threads that work for a caller hand theirs over. */
+/* The last failure of a thread, of any env. Threads of a pool pass theirs to the caller. */
 enum { CGAM_MESSAGE_MAX = 512 };
 typedef struct cgam_failure {
-    uint64_t env; /* its number, 0 = none */
+    uint64_t env; /* number of the env, 0 = none */
     char text[CGAM_MESSAGE_MAX];
 } cgam_failure;
 cgam_failure *cgam_failure_here(void);
@@ -43,19 +51,29 @@ cgam_failure *cgam_failure_here(void);
 /* True when the program was asked to stop, or the calling thread was. */
 bool cgam_interrupted(const cgam_env *env);
 
-/* A wish to stop that belongs to one call, where several run on one env at a time. It is the calling
- * thread's, and that of the env's threads while they work for it; `asked` may be called by several at
- * once. Borrowed until it is replaced; NULL = none. Gives back the one before. */
+/* A cancel flag of one call, for several calls on one env at a time. It is set for the calling thread
+ * and for the env's threads while they work for it; several threads may call `asked` at once.
+ * Borrowed until it is replaced; NULL = none. Returns the previous one. */
 typedef struct cgam_stop {
     bool (*asked)(void *user);
     void *user;
 } cgam_stop;
 const cgam_stop *cgam_stop_set(const cgam_stop *stop);
 
-/* Tells whoever listens; progress may be NULL. */
+/* Reports progress if anyone listens; progress may be NULL. */
 static inline void cgam_progress_tell(const cgam_progress *progress, cgam_progress_at at)
 {
     if (progress && progress->report) progress->report(progress->user, &at);
+}
+/* The same of `done` of `total` units. */
+static inline void cgam_progress_count(const cgam_progress *progress, const char *phase,
+                                       int64_t done, int64_t total, const char *unit)
+{
+    cgam_progress_tell(progress, (cgam_progress_at){.phase = phase,
+                                                    .done = (double)done,
+                                                    .total = (double)total,
+                                                    .unit = unit,
+                                                    .seconds_left = __builtin_nan("")});
 }
 
 /* Runs task(arg, i) for i = 0 .. count-1 on the env's threads and returns when all are done.
@@ -65,10 +83,13 @@ static inline void cgam_progress_tell(const cgam_progress *progress, cgam_progre
 typedef cgam_status (*cgam_task)(void *arg, int64_t i);
 cgam_status cgam_parallel(cgam_env *env, int64_t count, cgam_task task, void *arg);
 
-/* Bytes of memory the machine can give now, or a guess of the physical size. */
+/* Bytes of memory that are available now, or else the physical size. */
 size_t cgam_memory_available(void);
 
 /* Seconds on a clock that only goes forward. */
 double cgam_clock(void);
+
+/* False for a name that is none of these, and *out stays as it is. So do all functions that find. */
+bool cgam_status_find(const char *name, cgam_status *out);
 
 #endif

@@ -29,7 +29,7 @@ struct cgam_pool {
     pthread_t threads[];
 };
 
-static void work(job *j)
+static void run_items(job *j)
 {
     for (;;) {
         int64_t i = atomic_fetch_add(&j->next, 1);
@@ -61,9 +61,9 @@ static void *thread_main(void *arg)
         job *j = pool->job;
         pool->busy++;
         pthread_mutex_unlock(&pool->lock);
-        cgam_failure_here()->env = 0; /* of a job before */
+        cgam_failure_here()->env = 0; /* of an earlier job */
         cgam_stop_set(j->stop);
-        work(j);
+        run_items(j);
         cgam_stop_set(NULL);
         pthread_mutex_lock(&pool->lock);
         if (--pool->busy == 0) pthread_cond_signal(&pool->idle);
@@ -104,7 +104,7 @@ void cgam_pool_free(cgam_env *env, cgam_pool *pool)
     cgam_free(env, pool);
 }
 
-static bool take(cgam_pool *pool)
+static bool acquire_pool(cgam_pool *pool)
 {
     pthread_mutex_lock(&pool->lock);
     bool mine = !pool->taken;
@@ -115,7 +115,7 @@ static bool take(cgam_pool *pool)
 
 cgam_status cgam_pool_run(cgam_pool *pool, int64_t count, cgam_task task, void *arg)
 {
-    if (!pool || count < 2 || !take(pool)) {
+    if (!pool || count < 2 || !acquire_pool(pool)) {
         for (int64_t i = 0; i < count; i++) {
             cgam_status status = task(arg, i);
             if (status != CGAM_OK) return status;
@@ -131,7 +131,7 @@ cgam_status cgam_pool_run(cgam_pool *pool, int64_t count, cgam_task task, void *
     pthread_cond_broadcast(&pool->wake);
     pthread_mutex_unlock(&pool->lock);
 
-    work(&j);
+    run_items(&j);
 
     /* No thread may join after this, and those inside must leave before j goes out of scope. */
     pthread_mutex_lock(&pool->lock);

@@ -1,11 +1,11 @@
-/* cli.c: the command line. Words in, one document or one readable page out; messages go to
+/* cli.c: the command line. Arguments in, one document or one readable page out; messages go to
  * standard error, one line each; the exit status is the verdict. */
 #include "cli/cli.h"
 
 #include "app/verbs.h"
 #include "base/blas.h"
 #include "base/env.h"
-#include "lm/last_words.h"
+#include "lm/model.h"
 
 #include <fcntl.h>
 #include <locale.h>
@@ -20,8 +20,8 @@ enum { DONE = 0, NEGATIVE = 1, BAD_INPUT = 2, MACHINE = 3 };
 static atomic_bool stopping; /* set on whatever thread the signal finds, read on all */
 static cgam_ranks *team;     /* NULL: one process */
 
-/* Does this process speak for all? */
-static bool speaks(void) { return !team || team->rank == 0; }
+/* Does this process print for all ranks? */
+static bool is_speaker(void) { return !team || team->rank == 0; }
 
 static void on_signal(int number)
 {
@@ -35,8 +35,8 @@ static bool interrupted(void *user)
     return stopping;
 }
 
-/* The next file that is opened would get the number of a stream that was closed, and with it what is printed. What takes
- * the number instead fails where it is used, as a closed one does. */
+/* If a standard stream is closed, the next file that is opened would get its number and what is printed. /dev/null takes
+ * the number instead, opened so that using it fails as a closed stream does. */
 static void hold_streams(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
@@ -44,7 +44,7 @@ static void hold_streams(void)
             (void)open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }
 
-/* Ctrl-C and a polite kill ask to stop; a second one does what it always does. */
+/* The first SIGINT or SIGTERM asks to stop; a second one has its default effect. */
 static void catch_signals(void)
 {
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
@@ -55,14 +55,14 @@ static void catch_signals(void)
     signal(SIGXFSZ, SIG_IGN);
 }
 
-/* A model that passed every check of ours and still ended libllama is bad input like any other. */
+/* A model that passes our checks and still aborts libllama is bad input. */
 static void on_last_words(const char *words)
 {
     fprintf(stderr, "cgam: this model ended libllama: %s\n", words);
     _exit(BAD_INPUT);
 }
 
-static int verdict(cgam_status status, bool negative)
+static int exit_code(cgam_status status, bool negative)
 {
     switch (status) {
     case CGAM_OK: return negative ? NEGATIVE : DONE;
@@ -74,22 +74,22 @@ static int verdict(cgam_status status, bool negative)
     }
 }
 
-/* One line on standard error. Help speaks for the program: what it lacks is a verb. */
-static int complain(const cgam_verb *verb, cgam_env *env, cgam_status status)
+/* Prints one line on standard error. An error of help names no verb. */
+static int print_error(const cgam_verb *verb, cgam_env *env, cgam_status status)
 {
     const char *message = "";
     if (env) message = cgam_env_message(env);
     else if (status == CGAM_E_NOT_FOUND) cgam_blas_load(&message); /* there is no env without it */
     bool colours = cgam_help_colours(stderr), named = verb && verb != &cgam_verb_help;
     if ((status == CGAM_E_INTERRUPTED && !team) || !*message) message = cgam_status_text(status);
-    if (speaks() || !env) { /* who has no env can tell nobody else */
+    if (is_speaker() || !env) { /* without an env, ranks cannot tell each other */
         fprintf(stderr, "%scgam%s%s%s:%s ", colours ? "\033[1;31m" : "", team ? "-mpi" : "",
                 named ? " " : "", named ? verb->name : "", colours ? "\033[0m" : "");
         if (!env && team) fprintf(stderr, "rank %d: ", team->rank);
         cgam_help_message(status == CGAM_E_NOMEM ? NULL : verb, message, stderr);
         fputc('\n', stderr);
     }
-    return verdict(status, false);
+    return exit_code(status, false);
 }
 
 /* --threads is needed before there is an env to parse with, so it is looked up by hand; the real
@@ -123,39 +123,39 @@ static void put_ranks(json_t *doc)
 }
 
 /* Runs a verb and prints its document. */
-static int run(const cgam_verb *verb, int argc, const char *const *argv, FILE *to)
+static int run_verb(const cgam_verb *verb, int argc, const char *const *argv, FILE *to)
 {
     cgam_env *env = NULL;
     cgam_env_opts opts = cgam_env_opts_default();
     opts.threads = threads_wanted(argc, argv);
     opts.interrupted = interrupted;
     cgam_status status = cgam_env_new(&opts, &env);
-    if (status != CGAM_OK) return complain(verb, NULL, status);
+    if (status != CGAM_OK) return print_error(verb, NULL, status);
     cgam_args *args = NULL;
     cgam_call call = {.verb = verb, .env = env, .doc = json_object(), .out = to, .ranks = team};
-    call.progress.line = speaks();
+    call.progress.line = is_speaker();
     status = cgam_args_parse(env, verb, argc, argv, &args);
     call.args = args;
     if (status == CGAM_OK && team && verb->ranks == CGAM_RANKS_NONE)
         status = cgam_fail(env, CGAM_E_UNSUPPORTED,
                            "ranks do not share this work; cgam does it in one process");
     if (status == CGAM_OK && isatty(fileno(to)) && !cgam_args_flag(args, "json")) call.live = to;
-    if (status == CGAM_OK && (speaks() || verb->ranks >= CGAM_RANKS_ALL))
+    if (status == CGAM_OK && (is_speaker() || verb->ranks >= CGAM_RANKS_ALL))
         status = cgam_call_run(&call);
     if (status == CGAM_OK && verb->ranks >= CGAM_RANKS_ALL) put_ranks(call.doc);
     status = cgam_ranks_end(env, team, status);
-    int code = verdict(status, call.negative);
+    int code = exit_code(status, call.negative);
     if (status != CGAM_OK) {
-        complain(verb, env, status);
-    } else if (!speaks()) {
+        print_error(verb, env, status);
+    } else if (!is_speaker()) {
         code = DONE; /* rank 0 has the answer */
     } else if (cgam_args_flag(args, "json")) {
-        (void)cgam_json_write(to, call.doc, 1); /* finish() asks whether it went well */
+        (void)cgam_json_write(to, call.doc, 1); /* close_output() checks for errors */
         fputc('\n', to);
     } else {
-        cgam_json_tame(call.doc); /* names and texts are those of files */
+        cgam_json_tame(call.doc); /* names and texts come from files */
         const char *missing = cgam_json_get_text(call.doc, "figures_missing");
-        verb->print(call.doc, to);
+        cgam_verb_print(verb, call.doc, to);
         if (*missing) fprintf(to, "%s: figures are left out, all else is complete\n", missing);
     }
     json_decref(call.doc);
@@ -164,8 +164,8 @@ static int run(const cgam_verb *verb, int argc, const char *const *argv, FILE *t
     return code;
 }
 
-/* The last word on everything that was printed. */
-static int finish(int code)
+/* Closes standard output; a failed write changes the exit status. */
+static int close_output(int code)
 {
     bool failed = ferror(stdout) != 0;
     failed |= fclose(stdout) != 0;
@@ -174,38 +174,38 @@ static int finish(int code)
     return MACHINE;
 }
 
-static bool is(const char *word, const char *one, const char *other)
+static bool is_either(const char *word, const char *one, const char *other)
 {
     return strcmp(word, one) == 0 || strcmp(word, other) == 0;
 }
 
 /* Help on the verb or group that the words begin with. */
-static int help(int count, const char *const *words, FILE *to)
+static int print_help(int count, const char *const *words, FILE *to)
 {
     const char *asked[4];
     int used, n = 0;
-    if (!speaks()) return DONE;
+    if (!is_speaker()) return DONE;
     (void)cgam_verb_find(count, words, &used);
     if (used == 0 && count > 0) used = cgam_verb_group(words[0]) && count > 1 ? 2 : 1;
     for (int i = 0; i < used && *words[i] != '-'; i++) asked[n++] = words[i];
     bool json = false;
     for (int i = 0; i < count; i++) json |= strcmp(words[i], "--json") == 0;
     if (json && to == stdout) asked[n++] = "--json";
-    return run(&cgam_verb_help, n, asked, to);
+    return run_verb(&cgam_verb_help, n, asked, to);
 }
 
-static int answer(int count, const char *const *words)
+static int run_words(int count, const char *const *words)
 {
     int used;
     const cgam_verb *verb = cgam_verb_find(count, words, &used);
-    if (count > 0 && is(words[0], "--version", "-V"))
-        return run(&cgam_verb_version, count - 1, words + 1, stdout);
+    if (count > 0 && is_either(words[0], "--version", "-V"))
+        return run_verb(&cgam_verb_version, count - 1, words + 1, stdout);
     for (int i = 0; i < count && strcmp(words[i], "--") != 0; i++)
-        if (is(words[i], "--help", "-h")) return help(count, words, stdout);
-    if (verb) return run(verb, count - used, words + used, stdout);
-    if (!speaks()) return BAD_INPUT;
-    /* No verb, or half of one: what there is, as a complaint. */
-    int code = help(count, words, stderr);
+        if (is_either(words[i], "--help", "-h")) return print_help(count, words, stdout);
+    if (verb) return run_verb(verb, count - used, words + used, stdout);
+    if (!is_speaker()) return BAD_INPUT;
+    /* No verb, or half of one: prints the list of verbs as an error. */
+    int code = print_help(count, words, stderr);
     return code == DONE ? BAD_INPUT : code;
 }
 
@@ -216,5 +216,5 @@ int cgam_cli(int argc, char **argv, cgam_ranks *ranks)
     hold_streams();
     catch_signals();
     cgam_llama_last_words(on_last_words);
-    return finish(answer(argc > 1 ? argc - 1 : 0, (const char *const *)argv + 1));
+    return close_output(run_words(argc > 1 ? argc - 1 : 0, (const char *const *)argv + 1));
 }

@@ -1,4 +1,4 @@
-/* array.c: which reader a file gets, which of its arrays is meant, and elements as doubles. */
+/* array.c: chooses the reader of a file and the array in it, and reads elements as doubles. */
 #include "io/array.h"
 #include "base/env.h"
 #include "num/cpu/widen.h"
@@ -15,8 +15,8 @@ static const cgam_format *const formats[] = {&cgam_format_npy, &cgam_format_npz,
 
 /* Content decides where it is certain, then the ending: so a renamed .npy is read, and a .npy that
  * is none is told so by the reader it asked for. */
-static cgam_status choose(cgam_env *env, const char *name, const cgam_file *file,
-                          const cgam_format **out)
+static cgam_status choose_format(cgam_env *env, const char *name, const cgam_file *file,
+                                 const cgam_format **out)
 {
     if (file->size == 0) return cgam_fail(env, CGAM_E_FORMAT, "%s: the file is empty", name);
     for (int i = 0; formats[i]; i++) {
@@ -35,7 +35,7 @@ static cgam_status choose(cgam_env *env, const char *name, const cgam_file *file
 /* Splits FILE:MEMBER. A path that exists as such wins; else the longest part before a colon that
  * exists, since members and files may both have colons in their names. `file` is a copy to free;
  * *member points into path. */
-static cgam_status split(cgam_env *env, const char *path, char **file, const char **member)
+static cgam_status split_member(cgam_env *env, const char *path, char **file, const char **member)
 {
     *member = NULL;
     *file = cgam_strdup(env, path);
@@ -57,14 +57,14 @@ cgam_status cgam_array_open(cgam_env *env, const char *path, cgam_array *out)
     *out = (cgam_array){0};
     char *file_path;
     const char *member;
-    cgam_status status = split(env, path, &file_path, &member);
+    cgam_status status = split_member(env, path, &file_path, &member);
     if (status != CGAM_OK) return status;
 
     cgam_file file = {0};
     const cgam_format *format = NULL;
     const char *name = cgam_file_name(file_path);
     status = cgam_file_map(env, file_path, &file);
-    if (status == CGAM_OK) status = choose(env, name, &file, &format);
+    if (status == CGAM_OK) status = choose_format(env, name, &file, &format);
     if (status == CGAM_OK) status = format->open(env, name, &file, member, out);
     cgam_file_unmap(&file);
     cgam_free(env, file_path);
@@ -77,7 +77,7 @@ cgam_status cgam_array_list(cgam_env *env, const char *path, cgam_array_visit ea
     const cgam_format *format = NULL;
     const char *name = cgam_file_name(path);
     cgam_status status = cgam_file_map(env, path, &file);
-    if (status == CGAM_OK) status = choose(env, name, &file, &format);
+    if (status == CGAM_OK) status = choose_format(env, name, &file, &format);
     if (status == CGAM_OK) status = format->list(env, name, &file, each, user);
     cgam_file_unmap(&file);
     return status;
@@ -91,7 +91,7 @@ cgam_status cgam_member_none(cgam_env *env, const char *name, const char *member
 }
 
 /* Puts the first few names into text, separated by commas. */
-static void names_text(const void *from, int64_t count, cgam_member_name name_at, char *text,
+static void list_names(const void *from, int64_t count, cgam_member_name name_at, char *text,
                        size_t size)
 {
     size_t used = 0;
@@ -119,7 +119,7 @@ cgam_status cgam_member_pick(cgam_env *env, const char *name, const char *member
     if (found >= 0 && (member || arrays == 1)) return CGAM_OK;
 
     char text[128];
-    names_text(from, count, name_at, text, sizeof text);
+    list_names(from, count, name_at, text, sizeof text);
     if (arrays == 0) return cgam_fail(env, CGAM_E_NOT_FOUND, "%s: holds no array", name);
     if (member)
         return cgam_fail(env, CGAM_E_NOT_FOUND, "%s: no array '%.100s'; it holds %s", name, member,
@@ -177,14 +177,14 @@ cgam_status cgam_arrays_write(cgam_env *env, const char *path, int count,
     return status;
 }
 
-/* Widening in blocks; the lowest index of a value that is no number is kept. */
+/* Widening in blocks; keeps the lowest index of a value that is not finite. */
 typedef struct reading {
     const cgam_array *array;
     double *out;
     _Atomic int64_t bad;
 } reading;
 
-/* No finite number, or an integer that was rounded. */
+/* Not finite, or an integer that was rounded. */
 static bool is_bad(const reading *r, int64_t i)
 {
     if (r->array->dtype != CGAM_I64) return !isfinite(r->out[i]);
@@ -200,7 +200,7 @@ static cgam_status read_block(void *arg, int64_t block)
     size_t item = cgam_dtype_size(r->array->dtype);
     cgam_widen(r->array->dtype, (const uint8_t *)r->array->data + (size_t)begin * item, count,
                r->out + begin);
-    /* x - x is 0 for a number and NaN for the others, so one sum tells of the whole block. */
+    /* x - x is 0 for a number and NaN for the others, so one sum checks the whole block. */
     double sum = 0;
     for (int64_t i = 0; i < count; i++) sum += r->out[begin + i] - r->out[begin + i];
     if (sum == 0 && r->array->dtype != CGAM_I64) return CGAM_OK;

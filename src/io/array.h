@@ -16,12 +16,12 @@ enum { CGAM_TYPE_MAX = 24, CGAM_SHAPE_TEXT = 24 * CGAM_ARRAY_DIMS };
 /* Files are little-endian and elements are used where they lie. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "cgam needs a little-endian machine");
 
-/* What a file says of one of its arrays. */
+/* An array as its file describes it. */
 typedef struct cgam_layout {
     int dtype;  /* a cgam_dtype, or -1: a type that can be listed but not opened */
     char whole; /* 'b', 'i', 'u': the file has booleans or integers, widened to dtype on opening */
     int item;   /* bytes of an element in the file */
-    char type[CGAM_TYPE_MAX]; /* the type as the file spells it, cut short if need be */
+    char type[CGAM_TYPE_MAX]; /* the type as the file spells it, truncated if too long */
     bool fortran;             /* first index fastest */
     int ndim;
     int64_t shape[CGAM_ARRAY_DIMS];
@@ -36,7 +36,7 @@ CGAM_NODISCARD cgam_status cgam_layout_measure(cgam_env *env, const char *name, 
 /* The same checks for an array to be written; CGAM_E_ARG or CGAM_E_SHAPE. */
 CGAM_NODISCARD cgam_status cgam_layout_make(cgam_env *env, const char *name, cgam_dtype dtype,
                                             int ndim, const int64_t *shape, cgam_layout *out);
-/* Adds to text[size] at *used as printf would, and moves *used; what has no room is left out. */
+/* Adds to text[size] at *used as printf would, and moves *used; what does not fit is left out. */
 void cgam_text_add(char *text, size_t size, size_t *used, const char *format, ...)
     CGAM_PRINTF(4, 5);
 /* "3 x 4", "scalar"; writes into text[CGAM_SHAPE_TEXT] and returns it. */
@@ -86,7 +86,7 @@ cgam_status cgam_npz_write(cgam_env *env, const char *path, int count,
 cgam_status cgam_safetensors_write(cgam_env *env, const char *path, int count,
                                    const cgam_named_array *arrays, const cgam_layout *layouts);
 
-/* For a file of one array without a name: refuses a member. */
+/* For a file of one array without a name: rejects a member. */
 CGAM_NODISCARD cgam_status cgam_member_none(cgam_env *env, const char *name, const char *member);
 
 /* Picks the array `member` (NULL: the only one) among `count` names. name_at gives the i-th, and
@@ -96,5 +96,8 @@ typedef const char *(*cgam_member_name)(const void *from, int64_t i);
 CGAM_NODISCARD cgam_status cgam_member_pick(cgam_env *env, const char *name, const char *member,
                                             const void *from, int64_t count,
                                             cgam_member_name name_at, int64_t *out);
+
+CGAM_NODISCARD cgam_status cgam_arrays_write(cgam_env *env, const char *path, int count,
+                                             const cgam_named_array *arrays);
 
 #endif

@@ -42,14 +42,14 @@ static span next_line(text *t)
 
 static bool is_blank(char c) { return c == ' ' || c == '\t'; }
 
-static bool blank(span s)
+static bool is_blank_span(span s)
 {
     for (; s.at < s.end; s.at++)
         if (!is_blank(*s.at)) return false;
     return true;
 }
 
-static bool separates(char c, char separator)
+static bool is_separator(char c, char separator)
 {
     return separator == ' ' ? is_blank(c) : c == separator;
 }
@@ -62,7 +62,7 @@ static bool next_field(span *line, char separator, bool quotes, span *field)
     while (separator == ' ' && line->at < line->end && is_blank(*line->at)) line->at++;
     const char *p = line->at;
     bool quoted = false;
-    for (; p < line->end && (quoted || !separates(*p, separator)); p++)
+    for (; p < line->end && (quoted || !is_separator(*p, separator)); p++)
         if (quotes && *p == '"') quoted = !quoted;
     *field = (span){line->at, p};
     while (separator == ' ' && p + 1 < line->end && is_blank(p[1])) p++;
@@ -176,7 +176,7 @@ static cgam_status parse_row(const text *t, span line, int64_t *cols, double *to
     return CGAM_OK;
 }
 
-/* Fills values[] row by row; the caller made room for as many as there can be fields. */
+/* Fills values[] row by row; the caller allocates as many as there can be fields. */
 static cgam_status parse_rows(text *t, double *values, int64_t *rows, int64_t *cols)
 {
     *rows = *cols = 0;
@@ -186,7 +186,7 @@ static cgam_status parse_rows(text *t, double *values, int64_t *rows, int64_t *c
         if (t->line % LINES_BETWEEN_LOOKS == 0 && cgam_interrupted(t->env))
             return cgam_fail(t->env, CGAM_E_INTERRUPTED, "%s: stopped on request", t->name);
         span line = next_line(t);
-        if (blank(line)) {
+        if (is_blank_span(line)) {
             empty = empty ? empty : t->line;
             continue;
         }
@@ -235,7 +235,7 @@ static bool recognise(const cgam_file *file)
     skip_mark(&t);
     for (int seen = 0; seen < 2 && t.at < t.end;) {
         span line = next_line(&t), field;
-        if (blank(line) || *line.at == '#') continue;
+        if (is_blank_span(line) || *line.at == '#') continue;
         next_field(&line, find_separator(line), true, &field);
         if (is_number(field)) return true;
         seen++;

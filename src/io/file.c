@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { WAIT_MS = 100, WAITS = 20 /* 2 s */, PIPE_ROOM = 1 << 16 };
+enum { WAIT_MS = 100, WAITS = 20 /* 2 s */, PIPE_FIRST = 1 << 16 };
 enum { PATH_SHOWN = 240, NAME_TRIES = 16, TEMP_NAME = sizeof ".cgam-0123456789abcdef.tmp" };
 enum { OPEN_NAME = 40 };
 /* Bytes of a huge page: a file that the system holds in pieces of this size is mapped a piece at a time instead of 4 KB. */
@@ -46,34 +46,37 @@ const char *cgam_file_name(const char *path)
     return is_standard_input(path) ? "standard input" : cgam_path_tail(path);
 }
 
-static _Thread_local const cgam_loan *loan_here;
+static _Thread_local const cgam_file_overlay *overlay_here;
 
-void cgam_file_lend(const cgam_loan *loan) { loan_here = loan; }
+void cgam_file_overlay_set(const cgam_file_overlay *overlay) { overlay_here = overlay; }
 
-static const cgam_lent *lent(const char *path)
+static const cgam_memory_file *find_in_overlay(const char *path)
 {
-    for (int i = 0; loan_here && i < loan_here->count; i++)
-        if (strcmp(loan_here->files[i].name, path) == 0) return &loan_here->files[i];
+    for (int i = 0; overlay_here && i < overlay_here->count; i++)
+        if (strcmp(overlay_here->files[i].name, path) == 0) return &overlay_here->files[i];
     return NULL;
 }
 
-bool cgam_file_barred(const char *path) { return loan_here && loan_here->alone && !lent(path); }
+bool cgam_file_barred(const char *path)
+{
+    return overlay_here && overlay_here->exclusive && !find_in_overlay(path);
+}
 
 bool cgam_file_exists(const char *path)
 {
     struct stat st;
-    if (lent(path) || cgam_file_barred(path)) return lent(path) != NULL;
+    if (find_in_overlay(path) || cgam_file_barred(path)) return find_in_overlay(path) != NULL;
     return is_standard_input(path) || stat(path, &st) == 0;
 }
 
 bool cgam_file_stays(const char *path)
 {
     struct stat st;
-    if (lent(path) || cgam_file_barred(path)) return lent(path) != NULL;
+    if (find_in_overlay(path) || cgam_file_barred(path)) return find_in_overlay(path) != NULL;
     return !is_standard_input(path) && stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-/* An input that cannot be opened is the user's to put right, unless the machine ran short. */
+/* The user can fix an input that cannot be opened, unless the machine has run out of something. */
 static cgam_status open_failed(cgam_env *env, const char *path, int error)
 {
     char text[128];
@@ -84,9 +87,9 @@ static cgam_status open_failed(cgam_env *env, const char *path, int error)
                      strerror_r(error, text, sizeof text));
 }
 
-/* Up to `room` bytes of what comes next; *got 0: that was all. A named pipe into which nobody writes
+/* Up to `capacity` bytes of what comes next; *got 0: that was all. A named pipe into which nobody writes
  * is waited for, but not long; with a writer there is no hurry. */
-static cgam_status read_some(cgam_env *env, const char *path, int fd, uint8_t *to, size_t room,
+static cgam_status read_some(cgam_env *env, const char *path, int fd, uint8_t *to, size_t capacity,
                              bool first, ssize_t *got)
 {
     for (int waits = 0;;) {
@@ -97,7 +100,7 @@ static cgam_status read_some(cgam_env *env, const char *path, int fd, uint8_t *t
                              cgam_file_name(path));
         if (some < 0 && errno != EINTR) return open_failed(env, path, errno);
         if (some <= 0 && is_standard_input(path)) continue; /* a read would block */
-        *got = read(fd, to, room);
+        *got = read(fd, to, capacity);
         if (*got > 0 || (*got == 0 && (some > 0 || !first))) return CGAM_OK;
         if (*got < 0 && errno != EAGAIN && errno != EINTR) return open_failed(env, path, errno);
         if (*got == 0 && ++waits > WAITS)
@@ -106,27 +109,28 @@ static cgam_status read_some(cgam_env *env, const char *path, int fd, uint8_t *t
     }
 }
 
-/* All that comes through a pipe, in memory of its own that cgam_file_unmap gives back. */
+/* Reads a whole pipe into memory, which cgam_file_unmap frees. */
 static cgam_status read_pipe(cgam_env *env, const char *path, int fd, cgam_file *out)
 {
-    size_t room = PIPE_ROOM, size = 0;
+    size_t capacity = PIPE_FIRST, size = 0;
     ssize_t got = 0;
     cgam_status status = CGAM_OK;
-    void *bytes = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *bytes = mmap(NULL, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     do {
-        if (bytes != MAP_FAILED && size == room) {
-            void *more = mremap(bytes, room, 2 * room, MREMAP_MAYMOVE);
-            if (more == MAP_FAILED) munmap(bytes, room);
-            else room *= 2;
+        if (bytes != MAP_FAILED && size == capacity) {
+            void *more = mremap(bytes, capacity, 2 * capacity, MREMAP_MAYMOVE);
+            if (more == MAP_FAILED) munmap(bytes, capacity);
+            else capacity *= 2;
             bytes = more;
         }
         if (bytes == MAP_FAILED) return cgam_fail_nomem(env, cgam_file_name(path));
-        status = read_some(env, path, fd, (uint8_t *)bytes + size, room - size, size == 0, &got);
+        status =
+            read_some(env, path, fd, (uint8_t *)bytes + size, capacity - size, size == 0, &got);
         size += status == CGAM_OK ? (size_t)got : 0;
     } while (status == CGAM_OK && got > 0);
-    if (status != CGAM_OK || size == 0) munmap(bytes, room);
+    if (status != CGAM_OK || size == 0) munmap(bytes, capacity);
     else {
-        (void)mremap(bytes, room, size, 0); /* to fewer pages: stays where it is */
+        (void)mremap(bytes, capacity, size, 0); /* to fewer pages: stays where it is */
         *out = (cgam_file){.bytes = bytes, .size = size, .mapped = true, .memory = true};
     }
     if (status == CGAM_OK && size == 0) *out = cgam_file_borrow("", 0);
@@ -136,7 +140,7 @@ static cgam_status read_pipe(cgam_env *env, const char *path, int fd, cgam_file 
 cgam_status cgam_file_map(cgam_env *env, const char *path, cgam_file *out)
 {
     *out = (cgam_file){0};
-    const cgam_lent *own = lent(path);
+    const cgam_memory_file *own = find_in_overlay(path);
     if (own) *out = cgam_file_borrow(own->bytes, own->size);
     if (own) return CGAM_OK;
     if (cgam_file_barred(path))
@@ -187,7 +191,7 @@ struct cgam_outfile {
     cgam_env *env;
     FILE *stream; /* onto fd; NULL when closed */
     int fd;
-    char *room;    /* [STEP] of the stream, NULL = its own */
+    char *buffer;  /* [STEP] of the stream, NULL = its own */
     char *shown;   /* the path as the caller gave it, for messages */
     char *target;  /* links resolved */
     char *temp;    /* a name beside it; on the way to the target, or until then */
@@ -204,7 +208,7 @@ static void outfile_free(cgam_outfile *out)
     if (!out) return;
     if (out->stream) fclose(out->stream);
     if (out->temp && out->made) unlink(out->temp);
-    cgam_free(out->env, out->room);
+    cgam_free(out->env, out->buffer);
     cgam_free(out->env, out->shown);
     cgam_free(out->env, out->target);
     cgam_free(out->env, out->temp);
@@ -228,7 +232,7 @@ static size_t directory_length(const char *path)
 
 /* Another name beside the target. It is random and not derived from the target's, whose length may be
  * all a directory entry can hold. */
-static bool name_temp(cgam_outfile *out)
+static bool choose_temp_name(cgam_outfile *out)
 {
     size_t directory = directory_length(out->target);
     unsigned long long token;
@@ -239,7 +243,7 @@ static bool name_temp(cgam_outfile *out)
 }
 
 /* The name of an open file as the system sees it. */
-static void name_open(int fd, char name[OPEN_NAME])
+static void format_fd_path(int fd, char name[OPEN_NAME])
 {
     snprintf(name, OPEN_NAME, "/proc/self/fd/%d", fd);
 }
@@ -254,7 +258,7 @@ static int open_nameless(cgam_outfile *out, mode_t mode)
     out->temp[directory ? directory : 1] = '\0';
     int fd = open(out->temp, O_RDWR | O_TMPFILE | O_CLOEXEC, mode);
     if (fd < 0) return -1;
-    name_open(fd, open_name);
+    format_fd_path(fd, open_name);
     if (access(open_name, F_OK) == 0) return fd;
     close(fd);
     return -1;
@@ -267,7 +271,7 @@ static int open_temp(cgam_outfile *out, mode_t mode)
     int fd = open_nameless(out, mode);
     out->nameless = fd >= 0;
     for (int i = 0; i < NAME_TRIES && fd < 0; i++) {
-        if (!name_temp(out)) return -1;
+        if (!choose_temp_name(out)) return -1;
         fd = open(out->temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
         if (fd < 0 && errno != EEXIST) return -1;
     }
@@ -276,12 +280,12 @@ static int open_temp(cgam_outfile *out, mode_t mode)
 }
 
 /* Gives a nameless file the name temp, from which it is renamed at once. */
-static bool give_name(cgam_outfile *out)
+static bool link_temp(cgam_outfile *out)
 {
     char open_name[OPEN_NAME];
-    name_open(out->fd, open_name);
+    format_fd_path(out->fd, open_name);
     for (int i = 0; i < NAME_TRIES && out->nameless; i++) {
-        if (!name_temp(out)) return false;
+        if (!choose_temp_name(out)) return false;
         out->made = linkat(AT_FDCWD, open_name, AT_FDCWD, out->temp, AT_SYMLINK_FOLLOW) == 0;
         if (out->made || errno != EEXIST) return out->made;
     }
@@ -366,7 +370,7 @@ cgam_status cgam_outfile_begin(cgam_env *env, const char *path, cgam_outfile **r
         outfile_free(out);
         return status;
     }
-    /* The new file is never more open to others than the old one; what umask has taken is given back where that can be had. */
+    /* The new file is never more open to others than the old one; permissions taken by umask are restored if possible. */
     if (replaces) fchmod(fd, mode);
     *result = out;
     return CGAM_OK;
@@ -375,9 +379,9 @@ cgam_status cgam_outfile_begin(cgam_env *env, const char *path, cgam_outfile **r
 cgam_status cgam_outfile_expect(cgam_outfile *out, uint64_t bytes)
 {
     if (bytes < STEP) return CGAM_OK;
-    out->room = cgam_alloc(out->env, STEP, 1);
-    if (!out->room) return cgam_fail_nomem(out->env, "output file");
-    setvbuf(out->stream, out->room, _IOFBF, STEP);
+    out->buffer = cgam_alloc(out->env, STEP, 1);
+    if (!out->buffer) return cgam_fail_nomem(out->env, "output file");
+    setvbuf(out->stream, out->buffer, _IOFBF, STEP);
     return CGAM_OK;
 }
 
@@ -406,7 +410,7 @@ static int sync_directory(const char *target)
 }
 
 /* The last step: the name. Frees it. */
-static cgam_status take_name(cgam_outfile *out)
+static cgam_status rename_target(cgam_outfile *out)
 {
     cgam_status status = CGAM_OK;
     if (rename(out->temp, out->target) != 0) status = cgam_outfile_fail(out, errno);
@@ -424,13 +428,13 @@ cgam_status cgam_outfile_commit(cgam_outfile *out)
     cgam_status status = CGAM_OK;
     errno = 0;
     if (out->error || ferror(out->stream) || fflush(out->stream) != 0 || fsync(out->fd) != 0 ||
-        !give_name(out))
+        !link_temp(out))
         status = cgam_outfile_fail(out, errno);
     /* Some file systems report a failed write only when the file is closed. */
     if (fclose(out->stream) != 0 && status == CGAM_OK) status = cgam_outfile_fail(out, errno);
     out->stream = NULL;
     if (status != CGAM_OK) outfile_free(out);
-    else if (!group_here) return take_name(out);
+    else if (!group_here) return rename_target(out);
     else {
         *group_here->last = out;
         group_here->last = &out->next;
@@ -450,7 +454,7 @@ cgam_status cgam_outgroup_end(cgam_outgroup *group, cgam_status status)
     group_here = NULL;
     for (cgam_outfile *out = group->first, *next; out; out = next) {
         next = out->next;
-        if (status == CGAM_OK) status = take_name(out);
+        if (status == CGAM_OK) status = rename_target(out);
         else outfile_free(out);
     }
     return status;

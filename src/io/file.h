@@ -24,37 +24,37 @@ typedef struct cgam_file {
 CGAM_NODISCARD cgam_status cgam_file_map(cgam_env *env, const char *path, cgam_file *out);
 /* Memory in place of a file, borrowed until the unmap. */
 cgam_file cgam_file_borrow(const void *bytes, size_t size);
-/* Bytes that the calling thread may open as if they were files, under names that go before those on
- * the disk: how a door hands on what a request holds. With `alone` there are no other files for this
- * thread, so that a document from outside can name none. Borrowed until the next call; NULL = none. */
-typedef struct cgam_lent {
+/* Files in memory: the calling thread opens these bytes under their names, which hide files of the same name on the
+ * disk. A server passes the contents of a request this way. With `exclusive` the thread can open no other files, so
+ * that a document from outside can name none. Borrowed until the next call; NULL = none. */
+typedef struct cgam_memory_file {
     const char *name;
     const void *bytes;
     size_t size;
-} cgam_lent;
-typedef struct cgam_loan {
-    const cgam_lent *files;
+} cgam_memory_file;
+typedef struct cgam_file_overlay {
+    const cgam_memory_file *files;
     int count;
-    bool alone;
-} cgam_loan;
-void cgam_file_lend(const cgam_loan *loan);
+    bool exclusive;
+} cgam_file_overlay;
+void cgam_file_overlay_set(const cgam_file_overlay *overlay);
 void cgam_file_unmap(cgam_file *file); /* copes with {0} and NULL, leaves {0} */
 
 bool cgam_file_exists(const char *path);
-bool cgam_file_barred(const char *path); /* by a loan of this thread, whatever is on the disk */
+bool cgam_file_barred(const char *path); /* by an exclusive overlay of this thread */
 /* Can it be opened twice? Not a pipe. */
 bool cgam_file_stays(const char *path);
 
-/* How an input is called in messages: as much of the end of its path as there is room for. */
+/* How an input is called in messages: the end of its path if that is long. */
 const char *cgam_file_name(const char *path);
-/* As much of the end of a path as a message has room for. */
+/* The end of a path, as much as fits into a message. */
 const char *cgam_path_tail(const char *path);
 bool cgam_path_ends(const char *path, const char *ending); /* ".npy", in either case of letters */
 
-/* All of it, however often the system stops halfway; 0 or errno. */
+/* Writes all bytes, repeating partial writes; 0 or errno. */
 CGAM_NODISCARD int cgam_write_all(int fd, const void *bytes, size_t size);
 
-/* A file in the making. Only the target's directory sees it, under a name that begins with
+/* A file being written. It is only in the target's directory, under a name that begins with
  * ".cgam-", until the commit. Where the target is a symbolic link, what it points to is
  * replaced; a target that is no regular file (a directory, a device) is refused. */
 typedef struct cgam_outfile cgam_outfile;
@@ -65,9 +65,9 @@ CGAM_NODISCARD cgam_status cgam_outfile_expect(cgam_outfile *out, uint64_t bytes
 FILE *cgam_outfile_stream(cgam_outfile *out); /* for fprintf; a failed write shows at the commit */
 int cgam_outfile_fd(const cgam_outfile *out); /* what the stream writes to; it has no fileno */
 CGAM_NODISCARD cgam_status cgam_outfile_write(cgam_outfile *out, const void *bytes, size_t size);
-/* CGAM_E_IO for this file with the reason that errno holds, or that a write met before. */
+/* CGAM_E_IO for this file, with the reason `error` or that of an earlier failed write. */
 cgam_status cgam_outfile_fail(cgam_outfile *out, int error);
-CGAM_NODISCARD cgam_status cgam_outfile_commit(cgam_outfile *out); /* frees it, come what may */
+CGAM_NODISCARD cgam_status cgam_outfile_commit(cgam_outfile *out); /* frees it in any case */
 
 /* Several files that belong together: between these two calls, commits on this thread bring a file to the disk and
  * leave it at that; the second gives all of them their names, or takes none over where `status` is a failure, which it

@@ -6,7 +6,7 @@
 
 enum { CGAM_PATH_ROOM = 4096 }; /* bytes of a path with its end */
 
-/* Makes a folder and those above it, and sees that files can be made there. */
+/* Makes a folder and its parents, and checks that it is writable. */
 CGAM_NODISCARD cgam_status cgam_folder_make(cgam_env *env, const char *path);
 
 /* How many bytes of a path name what is there: all of it, a folder above, or 0. */
@@ -15,11 +15,11 @@ size_t cgam_folder_there(const char *path);
  * it stays. */
 void cgam_folder_unmake(const char *path, size_t there);
 
-/* path = folder/name; CGAM_E_ARG when that has no room. */
+/* path = folder/name; CGAM_E_ARG when that is too long. */
 CGAM_NODISCARD cgam_status cgam_path_join(cgam_env *env, const char *folder, const char *name,
                                           char path[CGAM_PATH_ROOM]);
 
-/* Removes folder/name; that it is not there is fine. */
+/* Removes folder/name, if it is there. */
 CGAM_NODISCARD cgam_status cgam_folder_remove(cgam_env *env, const char *folder, const char *name);
 
 /* A file in the making at folder/name; the folder is made. *out is NULL after a failure. */

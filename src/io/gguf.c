@@ -49,25 +49,25 @@ typedef struct reader {
     cgam_gguf *out;
 } reader;
 
-static cgam_status refuse(const reader *r, const char *why)
+static cgam_status fail_at(const reader *r, const char *why)
 {
     return cgam_fail(r->env, CGAM_E_FORMAT, "%s: byte %zu: %s", r->name, r->at, why);
 }
 
-static cgam_status take(reader *r, void *to, size_t bytes)
+static cgam_status read_bytes(reader *r, void *to, size_t bytes)
 {
-    if (r->size - r->at < bytes) return refuse(r, "truncated: the header has no end");
+    if (r->size - r->at < bytes) return fail_at(r, "truncated: the header has no end");
     memcpy(to, r->bytes + r->at, bytes);
     r->at += bytes;
     return CGAM_OK;
 }
 
-static cgam_status take_text(reader *r, cgam_gguf_text *text)
+static cgam_status read_text(reader *r, cgam_gguf_text *text)
 {
     uint64_t length;
-    cgam_status status = take(r, &length, sizeof length);
+    cgam_status status = read_bytes(r, &length, sizeof length);
     if (status != CGAM_OK) return status;
-    if (length > r->size - r->at) return refuse(r, "truncated: a text is longer than the file");
+    if (length > r->size - r->at) return fail_at(r, "truncated: a text is longer than the file");
     *text = (cgam_gguf_text){(const char *)r->bytes + r->at, (size_t)length};
     r->at += (size_t)length;
     return CGAM_OK;
@@ -97,29 +97,29 @@ cgam_gguf_text cgam_gguf_next(const uint8_t **at)
 
 /* ---- Keys --------------------------------------------------------------------------------- */
 
-static cgam_status take_value(reader *r, cgam_gguf_value *v)
+static cgam_status read_value(reader *r, cgam_gguf_value *v)
 {
     uint32_t kind;
     cgam_gguf_text text;
-    cgam_status status = take(r, &kind, sizeof kind);
+    cgam_status status = read_bytes(r, &kind, sizeof kind);
     v->count = 1;
     v->array = status == CGAM_OK && kind == CGAM_GGUF_ARRAY;
     if (v->array) {
-        status = take(r, &kind, sizeof kind);
-        if (status == CGAM_OK) status = take(r, &v->count, sizeof v->count);
+        status = read_bytes(r, &kind, sizeof kind);
+        if (status == CGAM_OK) status = read_bytes(r, &v->count, sizeof v->count);
     }
     if (status != CGAM_OK) return status;
     if (kind >= CGAM_GGUF_KINDS || kind == CGAM_GGUF_ARRAY)
-        return refuse(r, v->array ? "an array of no type that there is"
-                                  : "a value of no type that there is");
+        return fail_at(r, v->array ? "an array of no type that there is"
+                                   : "a value of no type that there is");
     v->kind = (cgam_gguf_kind)kind;
     v->items = r->bytes + r->at;
     for (uint64_t i = 0; kind == CGAM_GGUF_TEXT && i < v->count && status == CGAM_OK; i++)
-        status = take_text(r, &text);
+        status = read_text(r, &text);
     if (status != CGAM_OK || kind == CGAM_GGUF_TEXT) return status;
     if (v->count > (r->size - r->at) / (uint64_t)value_bytes[kind])
-        return refuse(r, v->array ? "truncated: an array is longer than the file"
-                                  : "truncated: the header has no end");
+        return fail_at(r, v->array ? "truncated: an array is longer than the file"
+                                   : "truncated: the header has no end");
     r->at += (size_t)v->count * (size_t)value_bytes[kind];
     return CGAM_OK;
 }
@@ -156,26 +156,26 @@ double cgam_gguf_number(const cgam_gguf_value *v, uint64_t i)
     }
 }
 
-static int compare(cgam_gguf_text a, cgam_gguf_text b)
+static int compare_texts(cgam_gguf_text a, cgam_gguf_text b)
 {
     int order = memcmp(a.at, b.at, a.length < b.length ? a.length : b.length);
     return order ? order : (a.length > b.length) - (a.length < b.length);
 }
 
-static int by_key(const void *a, const void *b)
+static int compare_keys(const void *a, const void *b)
 {
-    return compare(((const cgam_gguf_value *)a)->name, ((const cgam_gguf_value *)b)->name);
+    return compare_texts(((const cgam_gguf_value *)a)->name, ((const cgam_gguf_value *)b)->name);
 }
 
 const cgam_gguf_value *cgam_gguf_find(const cgam_gguf *g, const char *name)
 {
     const cgam_gguf_value wanted = {.name = {name, strlen(name)}};
     return g->values_count > 0
-               ? bsearch(&wanted, g->values, (size_t)g->values_count, sizeof wanted, by_key)
+               ? bsearch(&wanted, g->values, (size_t)g->values_count, sizeof wanted, compare_keys)
                : NULL;
 }
 
-/* What the header itself means by its keys. */
+/* Keys that concern the file itself. */
 static cgam_status read_general(reader *r)
 {
     const cgam_gguf_value *v = cgam_gguf_find(r->out, "general.architecture");
@@ -194,14 +194,14 @@ static cgam_status read_general(reader *r)
     return CGAM_OK;
 }
 
-static cgam_status refuse_twice(const reader *r, cgam_gguf_text key)
+static cgam_status fail_twice(const reader *r, cgam_gguf_text key)
 {
     bool clean = cgam_gguf_clean(key);
     return cgam_fail(r->env, CGAM_E_FORMAT, "%s: %s%.*s is there twice", r->name,
                      clean ? "key " : "a key", clean ? (int)key.length : 0, key.at);
 }
 
-static cgam_status take_keys(reader *r, uint64_t keys)
+static cgam_status read_keys(reader *r, uint64_t keys)
 {
     cgam_gguf *g = r->out;
     g->values = cgam_zalloc(r->env, (size_t)keys, sizeof *g->values);
@@ -209,14 +209,14 @@ static cgam_status take_keys(reader *r, uint64_t keys)
     cgam_status status = CGAM_OK;
     for (uint64_t i = 0; i < keys && status == CGAM_OK; i++) {
         cgam_gguf_value *v = &g->values[g->values_count++];
-        status = take_text(r, &v->name);
-        if (status == CGAM_OK) status = take_value(r, v);
+        status = read_text(r, &v->name);
+        if (status == CGAM_OK) status = read_value(r, v);
     }
     if (status != CGAM_OK) return status;
-    qsort(g->values, (size_t)g->values_count, sizeof *g->values, by_key);
+    qsort(g->values, (size_t)g->values_count, sizeof *g->values, compare_keys);
     for (int64_t i = 1; i < g->values_count; i++)
-        if (by_key(&g->values[i - 1], &g->values[i]) == 0)
-            return refuse_twice(r, g->values[i].name);
+        if (compare_keys(&g->values[i - 1], &g->values[i]) == 0)
+            return fail_twice(r, g->values[i].name);
     return read_general(r);
 }
 
@@ -227,32 +227,32 @@ static int dtype_of(uint32_t type)
     return type == 0 ? CGAM_F32 : type == 1 ? CGAM_F16 : type == 30 ? CGAM_BF16 : -1;
 }
 
-/* begin is left as the offset from the data, which are not yet found. */
-static cgam_status take_tensor(reader *r, cgam_gguf_tensor *t)
+/* begin is the offset within the data until the place where the data start is known. */
+static cgam_status read_tensor(reader *r, cgam_gguf_tensor *t)
 {
     cgam_gguf_text name;
     uint32_t ndim;
-    cgam_status status = take_text(r, &name);
+    cgam_status status = read_text(r, &name);
     if (status != CGAM_OK) return status;
     if (name.length == 0 || name.length >= CGAM_GGUF_NAME || memchr(name.at, 0, name.length))
-        return refuse(r, "a tensor without a name, or with one of 64 bytes or more");
+        return fail_at(r, "a tensor without a name, or with one of 64 bytes or more");
     memcpy(t->name, name.at, name.length);
-    status = take(r, &ndim, sizeof ndim);
+    status = read_bytes(r, &ndim, sizeof ndim);
     if (status != CGAM_OK) return status;
-    if (ndim > CGAM_GGUF_DIMS) return refuse(r, "a tensor of more than four dimensions");
+    if (ndim > CGAM_GGUF_DIMS) return fail_at(r, "a tensor of more than four dimensions");
     t->ndim = (int)ndim;
     t->size = 1;
     for (uint32_t k = 0; k < CGAM_GGUF_DIMS; k++) {
         uint64_t n = 1;
-        if (k < ndim) status = take(r, &n, sizeof n);
+        if (k < ndim) status = read_bytes(r, &n, sizeof n);
         if (status != CGAM_OK) return status;
         if (n > INT64_MAX || __builtin_mul_overflow(t->size, (int64_t)n, &t->size) ||
             t->size > INT64_MAX / 8)
-            return refuse(r, "a tensor of more elements than can be counted");
+            return fail_at(r, "a tensor of more elements than can be counted");
         t->shape[k] = (int64_t)n;
     }
-    status = take(r, &t->type, sizeof t->type);
-    if (status == CGAM_OK) status = take(r, &t->begin, sizeof t->begin);
+    status = read_bytes(r, &t->type, sizeof t->type);
+    if (status == CGAM_OK) status = read_bytes(r, &t->begin, sizeof t->begin);
     if (status != CGAM_OK) return status;
     int bytes, numbers = cgam_gguf_block(t->type, &bytes);
     t->dtype = dtype_of(t->type);
@@ -261,31 +261,31 @@ static cgam_status take_tensor(reader *r, cgam_gguf_tensor *t)
     return CGAM_OK;
 }
 
-static int by_name(const void *a, const void *b)
+static int compare_names(const void *a, const void *b)
 {
     return strcmp((*(cgam_gguf_tensor *const *)a)->name, (*(cgam_gguf_tensor *const *)b)->name);
 }
 
-static int by_place(const void *a, const void *b)
+static int compare_places(const void *a, const void *b)
 {
     const cgam_gguf_tensor *s = *(cgam_gguf_tensor *const *)a, *t = *(cgam_gguf_tensor *const *)b;
     return (s->begin > t->begin) - (s->begin < t->begin);
 }
 
-/* Names once, data apart. */
+/* Names must be unique and data must not overlap. */
 static cgam_status check_pairs(const reader *r)
 {
     const cgam_gguf *g = r->out;
     cgam_gguf_tensor **order = cgam_alloc(r->env, (size_t)g->count, sizeof *order);
     if (!order) return cgam_fail_nomem(r->env, r->name);
     for (int64_t i = 0; i < g->count; i++) order[i] = &g->tensors[i];
-    qsort(order, (size_t)g->count, sizeof *order, by_name);
+    qsort(order, (size_t)g->count, sizeof *order, compare_names);
     cgam_status status = CGAM_OK;
     for (int64_t i = 1; i < g->count && status == CGAM_OK; i++)
         if (strcmp(order[i - 1]->name, order[i]->name) == 0)
             status = cgam_fail(r->env, CGAM_E_FORMAT, "%s: tensor '%s' is there twice", r->name,
                                order[i]->name);
-    qsort(order, (size_t)g->count, sizeof *order, by_place);
+    qsort(order, (size_t)g->count, sizeof *order, compare_places);
     for (int64_t i = 1; i < g->count && status == CGAM_OK; i++)
         if (order[i]->begin - order[i - 1]->begin < order[i - 1]->bytes)
             status =
@@ -295,7 +295,7 @@ static cgam_status check_pairs(const reader *r)
     return status;
 }
 
-static cgam_status place(const reader *r)
+static cgam_status place_tensors(const reader *r)
 {
     uint64_t data = (r->at + r->align - 1) / r->align * r->align;
     for (int64_t i = 0; i < r->out->count; i++) {
@@ -322,7 +322,7 @@ const cgam_gguf_tensor *cgam_gguf_tensor_find(const cgam_gguf *g, const char *na
 
 /* ---- All of it ---------------------------------------------------------------------------- */
 
-static cgam_status take_all(reader *r)
+static cgam_status read_header(reader *r)
 {
     enum { TENSOR_LEAST = 24, KEY_LEAST = 13 }; /* bytes of the shortest of each */
     uint32_t version = 0;
@@ -330,23 +330,23 @@ static cgam_status take_all(reader *r)
     char magic[4] = "";
     if (r->size < 4 || memcmp(r->bytes, "GGUF", 4) != 0)
         return cgam_fail(r->env, CGAM_E_FORMAT, "%s: not a GGUF file", r->name);
-    cgam_status status = take(r, magic, sizeof magic);
-    if (status == CGAM_OK) status = take(r, &version, sizeof version);
+    cgam_status status = read_bytes(r, magic, sizeof magic);
+    if (status == CGAM_OK) status = read_bytes(r, &version, sizeof version);
     if (status == CGAM_OK && version != 2 && version != CGAM_GGUF_VERSION)
         return cgam_fail(r->env, CGAM_E_UNSUPPORTED,
                          "%s: version %" PRIu32 " of GGUF; 2 and 3 are read", r->name, version);
-    if (status == CGAM_OK) status = take(r, &tensors, sizeof tensors);
-    if (status == CGAM_OK) status = take(r, &keys, sizeof keys);
+    if (status == CGAM_OK) status = read_bytes(r, &tensors, sizeof tensors);
+    if (status == CGAM_OK) status = read_bytes(r, &keys, sizeof keys);
     if (status != CGAM_OK) return status;
     if (tensors > r->size / TENSOR_LEAST || keys > r->size / KEY_LEAST)
-        return refuse(r, "truncated: more tensors or keys than the file has room for");
-    status = take_keys(r, keys);
+        return fail_at(r, "truncated: more tensors or keys than the file has room for");
+    status = read_keys(r, keys);
     if (status != CGAM_OK) return status;
     r->out->tensors = cgam_zalloc(r->env, (size_t)tensors, sizeof *r->out->tensors);
     if (!r->out->tensors) return cgam_fail_nomem(r->env, r->name);
     for (uint64_t i = 0; i < tensors && status == CGAM_OK; i++)
-        status = take_tensor(r, &r->out->tensors[r->out->count++]);
-    if (status == CGAM_OK) status = place(r);
+        status = read_tensor(r, &r->out->tensors[r->out->count++]);
+    if (status == CGAM_OK) status = place_tensors(r);
     return status == CGAM_OK ? check_pairs(r) : status;
 }
 
@@ -355,7 +355,7 @@ cgam_status cgam_gguf_parse(cgam_env *env, const char *name, const uint8_t *byte
 {
     *out = (cgam_gguf){0};
     reader r = {.env = env, .name = name, .bytes = bytes, .size = size, .align = ALIGN, .out = out};
-    cgam_status status = take_all(&r);
+    cgam_status status = read_header(&r);
     if (status != CGAM_OK) cgam_gguf_free(env, out);
     return status;
 }

@@ -1,6 +1,6 @@
-/* gguf.h: what a GGUF file says of itself - its keys and the table of its tensors - and small files of vectors in
- * that form. Everything that is told here was checked against the size of the file. What the keys of a model must be is
- * known to lm/model_check.h. */
+/* gguf.h: reads the keys and the table of tensors of a GGUF file, and writes small files of vectors in
+ * that format. All sizes and offsets are checked against the size of the file. lm/model_check.h checks what the keys of a
+ * model must be. */
 #ifndef CGAM_SRC_IO_GGUF_H
 #define CGAM_SRC_IO_GGUF_H
 
@@ -72,12 +72,12 @@ void cgam_gguf_free(cgam_env *env, cgam_gguf *gguf);
 /* NULL: there is none. */
 const cgam_gguf_value *cgam_gguf_find(const cgam_gguf *gguf, const char *name);
 const cgam_gguf_tensor *cgam_gguf_tensor_find(const cgam_gguf *gguf, const char *name);
-/* Item i of a value of numbers or truths, i < count. A text is NAN. */
+/* Item i < count of a value of numbers or booleans. A text gives NAN. */
 double cgam_gguf_number(const cgam_gguf_value *value, uint64_t i);
 /* The text at *at, which begins at value->items, and moves *at to the next. */
 cgam_gguf_text cgam_gguf_next(const uint8_t **at);
 bool cgam_gguf_is(cgam_gguf_text text, const char *word);
-/* May the text stand in a message: letters, digits and signs of ASCII, not too many? */
+/* Can the text be shown in a message: printable ASCII, at most CGAM_GGUF_NAME bytes? */
 bool cgam_gguf_clean(cgam_gguf_text text);
 
 /* Numbers in a block of a type, and its bytes; 0: not known. */

@@ -47,29 +47,29 @@ json_t *cgam_json_real(double value) { return isfinite(value) ? json_real(value)
 /* ---- Documents: jansson's *_set_new calls take the reference even when they fail, so nothing leaks.
  * An array that could not grow looks like a shorter one. So jansson's requests are watched, wherever they come from. */
 static _Thread_local bool ran_short;
-static json_malloc_t give;
-static json_free_t take_back;
+static json_malloc_t plain_malloc;
+static json_free_t plain_free;
 
-static void *watched(size_t size)
+static void *watched_malloc(size_t size)
 {
-    void *block = give(size);
+    void *block = plain_malloc(size);
     ran_short |= !block;
     return block;
 }
 
-__attribute__((constructor)) static void watch(void)
+__attribute__((constructor)) static void watch_allocations(void)
 {
-    json_get_alloc_funcs(&give, &take_back);
-    json_set_alloc_funcs(watched, take_back);
+    json_get_alloc_funcs(&plain_malloc, &plain_free);
+    json_set_alloc_funcs(watched_malloc, plain_free);
 }
 
 /* A program that has set functions of its own since keeps them. */
-__attribute__((destructor)) static void leave(void)
+__attribute__((destructor)) static void unwatch_allocations(void)
 {
     json_malloc_t now;
     json_free_t back;
     json_get_alloc_funcs(&now, &back);
-    if (now == watched) json_set_alloc_funcs(give, back);
+    if (now == watched_malloc) json_set_alloc_funcs(plain_malloc, back);
 }
 
 bool cgam_json_ran_short(void)
@@ -225,7 +225,7 @@ static int late_digits(const char *text)
 
 /* The shortest of 15, 16 and 17 digits. What fifteen digits tell apart lies within half a unit in the
  * last place, 1.2e-16 of a normal value: within 11 of the seventeenth digit. Few values need that try. */
-static void shortest(double value, char *text)
+static void print_shortest(double value, char *text)
 {
     char tried[CGAM_REAL_TEXT];
     print_digits(value, 17, text);
@@ -248,7 +248,7 @@ const char *cgam_real_text(double value, char *text)
                  (long long)value); /* the commonest need no search */
         return text;
     }
-    shortest(value, text);
+    print_shortest(value, text);
     char *to = text;
     bool real = false, point = false;
     for (const char *from = text; *from; from++) {
@@ -292,7 +292,7 @@ static void new_line(FILE *to, int spaces)
     for (; some < spaces; some++) fputc(' ', to);
 }
 
-static bool nested(const json_t *array)
+static bool has_nested(const json_t *array)
 {
     for (size_t i = 0; i < json_array_size(array); i++) {
         const json_t *item = json_array_get(array, i);
@@ -305,7 +305,7 @@ static void write_value(FILE *to, const json_t *value, int indent, int level);
 
 static void write_array(FILE *to, const json_t *array, int indent, int level)
 {
-    bool spread = indent > 0 && nested(array);
+    bool spread = indent > 0 && has_nested(array);
     fputc('[', to);
     for (size_t i = 0; i < json_array_size(array); i++) {
         if (i) fputs(indent && !spread ? ", " : ",", to);

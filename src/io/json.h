@@ -18,22 +18,22 @@ CGAM_NODISCARD cgam_status cgam_json_parse(cgam_env *env, const char *name, cons
 json_t *cgam_json_real(double value);
 
 /* ---- Documents ------------------------------------------------------------------------------- */
-/* Puts name: value; NaN, infinities and NULL become null. Out of memory is noticed once, at the end. */
+/* Adds name: value; NaN, infinities and NULL become null. Check once, at the end, with cgam_json_ran_short. */
 void cgam_json_put(json_t *object, const char *name, json_t *value); /* takes the reference */
 void cgam_json_put_int(json_t *object, const char *name, int64_t value);
 void cgam_json_put_real(json_t *object, const char *name, double value);
-/* Bytes that are no UTF-8 become U+FFFD each: names in models, files, and texts may have some. */
+/* Each byte that is not UTF-8 becomes U+FFFD: names in models, files, and texts may have some. */
 void cgam_json_put_text(json_t *object, const char *name, const char *value);
 json_t *cgam_json_lossy(const char *text);
 void cgam_json_put_bool(json_t *object, const char *name, bool value);
-/* Texts of a document whose control characters are question marks, for who prints them to a person: lines and tabs stay. */
+/* Replaces control characters in texts by question marks, for printing; newlines and tabs stay. */
 void cgam_json_tame(json_t *doc);
-/* Did a document of this thread miss a value since the last question? No caller of jansson need look before that. */
+/* Has jansson run out of memory in this thread since the last call? Checking once, at the end, is enough. */
 bool cgam_json_ran_short(void);
-/* Strictly read, NULL: see error, or no_memory, which jansson's error does not tell. What a document missed before is no matter of
- * this one and stays to be asked for. */
+/* Parses strictly; NULL: see error, or no_memory, which jansson's error does not report. Leaves the answer of
+ * cgam_json_ran_short as it was. */
 json_t *cgam_json_tree(const void *bytes, size_t size, json_error_t *error, bool *no_memory);
-/* Tells at once, so that nobody is told again: CGAM_E_NOMEM. */
+/* Reports CGAM_E_NOMEM and clears cgam_json_ran_short. */
 cgam_status cgam_json_nomem(cgam_env *env, const char *what);
 /* values[i * stride] for i below n. */
 json_t *cgam_json_reals(const double *values, int64_t n, int64_t stride);
@@ -53,7 +53,7 @@ double cgam_json_nth(const json_t *doc, const char *path, int64_t i);
 CGAM_NODISCARD cgam_status cgam_json_save(cgam_env *env, const char *folder, const char *name,
                                           const json_t *doc);
 
-/* The tree on one line, in the C library's memory; NULL when out of memory, which jansson's own does not notice in keys. */
+/* The tree on one line, for free(); NULL without memory, which json_dumps does not notice in keys. */
 char *cgam_json_line(const json_t *value);
 
 /* The same text as a file has, in memory. Gives *out; free it with cgam_text_free. CGAM_E_NOMEM also where the document

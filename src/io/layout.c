@@ -81,7 +81,7 @@ cgam_status cgam_fail_element(cgam_env *env, const char *name, int ndim, const i
     return cgam_fail(env, CGAM_E_VALUE, "%s: %s at [%s] (counted from 0)", name, what, text);
 }
 
-static inline void move(uint8_t *to, const uint8_t *from, size_t item)
+static inline void copy_element(uint8_t *to, const uint8_t *from, size_t item)
 {
     switch (item) {
     case 1: *to = *from; break;
@@ -101,8 +101,8 @@ static void transpose(const uint8_t *from, uint8_t *to, int64_t rows, int64_t co
             int64_t j1 = cols - j0 < TILE ? cols : j0 + TILE;
             for (int64_t i = i0; i < i1; i++)
                 for (int64_t j = j0; j < j1; j++)
-                    move(to + (size_t)(i * cols + j) * item, from + (size_t)(j * rows + i) * item,
-                         item);
+                    copy_element(to + (size_t)(i * cols + j) * item,
+                                 from + (size_t)(j * rows + i) * item, item);
         }
     }
 }
@@ -123,13 +123,14 @@ static void reorder(const cgam_layout *layout, const uint8_t *from, uint8_t *to,
         int64_t base = 0;
         for (int k = 0; k < last; k++) base += index[k] * stride[k];
         for (int64_t j = 0; j < layout->shape[last]; j++, done++)
-            move(to + (size_t)done * item, from + (size_t)(base + j * stride[last]) * item, item);
+            copy_element(to + (size_t)done * item, from + (size_t)(base + j * stride[last]) * item,
+                         item);
         for (int k = last - 1; k >= 0 && ++index[k] == layout->shape[k]; k--) index[k] = 0;
     }
 }
 
 /* True when both orders are the same: at most one dimension is longer than 1. */
-static bool flat(const cgam_layout *layout)
+static bool is_order_free(const cgam_layout *layout)
 {
     int longer = 0;
     for (int k = 0; k < layout->ndim; k++) longer += layout->shape[k] > 1;
@@ -139,7 +140,7 @@ static bool flat(const cgam_layout *layout)
 /* ---- Integers and booleans as reals -------------------------------------------------------- */
 
 /* The element as sign and magnitude. */
-static uint64_t magnitude(const uint8_t *at, int item, char whole, bool *negative)
+static uint64_t read_magnitude(const uint8_t *at, int item, char whole, bool *negative)
 {
     uint64_t bits = 0;
     memcpy(&bits, at, (size_t)item);
@@ -149,14 +150,14 @@ static uint64_t magnitude(const uint8_t *at, int item, char whole, bool *negativ
 }
 
 /* from[size] as doubles or floats, whichever dtype says; none is rounded. */
-static cgam_status widen(cgam_env *env, const char *name, const cgam_layout *layout,
-                         const uint8_t *from, void *to)
+static cgam_status widen_integers(cgam_env *env, const char *name, const cgam_layout *layout,
+                                  const uint8_t *from, void *to)
 {
     char what[64];
     int digits = layout->dtype == CGAM_F32 ? 24 : 53;
     for (int64_t i = 0; i < layout->size; i++, from += layout->item) {
         bool negative;
-        uint64_t m = magnitude(from, layout->item, layout->whole, &negative);
+        uint64_t m = read_magnitude(from, layout->item, layout->whole, &negative);
         if (m > 1 && layout->whole == 'b') {
             snprintf(what, sizeof what, "%" PRIu64 ", which is no boolean,", m);
             return cgam_fail_element(env, name, layout->ndim, layout->shape, i, what);
@@ -174,8 +175,8 @@ static cgam_status widen(cgam_env *env, const char *name, const cgam_layout *lay
 }
 
 /* A new block with the elements of data in row-major order and as dtype has them. */
-static cgam_status convert(cgam_env *env, const char *name, const cgam_layout *layout,
-                           const void *data, bool ordered, void **out)
+static cgam_status copy_converted(cgam_env *env, const char *name, const cgam_layout *layout,
+                                  const void *data, bool ordered, void **out)
 {
     size_t item = cgam_dtype_size((cgam_dtype)layout->dtype);
     cgam_status status = CGAM_OK;
@@ -186,7 +187,7 @@ static cgam_status convert(cgam_env *env, const char *name, const cgam_layout *l
         status = cgam_fail_nomem(env, name);
     } else {
         if (!ordered) reorder(layout, data, own ? own : *out, (size_t)layout->item);
-        if (layout->whole) status = widen(env, name, layout, own ? own : data, *out);
+        if (layout->whole) status = widen_integers(env, name, layout, own ? own : data, *out);
         else if (ordered) memcpy(*out, data, (size_t)layout->bytes);
     }
     cgam_free(env, own);
@@ -202,8 +203,8 @@ typedef struct owner {
     void *block;
 } owner;
 
-static cgam_status fill(cgam_env *env, const char *name, const cgam_layout *layout, cgam_file *file,
-                        void *block, const void *data, cgam_array *out)
+static cgam_status fill_array(cgam_env *env, const char *name, const cgam_layout *layout,
+                              cgam_file *file, void *block, const void *data, cgam_array *out)
 {
     owner *o = cgam_zalloc(env, 1, sizeof *o);
     if (!o) return cgam_fail_nomem(env, name);
@@ -227,11 +228,11 @@ static cgam_status fill(cgam_env *env, const char *name, const cgam_layout *layo
 cgam_status cgam_array_own(cgam_env *env, const char *name, const cgam_layout *layout, void *block,
                            cgam_array *out)
 {
-    bool ordered = !layout->fortran || flat(layout);
-    if (ordered && !layout->whole) return fill(env, name, layout, NULL, block, block, out);
+    bool ordered = !layout->fortran || is_order_free(layout);
+    if (ordered && !layout->whole) return fill_array(env, name, layout, NULL, block, block, out);
     void *made;
-    cgam_status status = convert(env, name, layout, block, ordered, &made);
-    if (status == CGAM_OK) status = fill(env, name, layout, NULL, made, made, out);
+    cgam_status status = copy_converted(env, name, layout, block, ordered, &made);
+    if (status == CGAM_OK) status = fill_array(env, name, layout, NULL, made, made, out);
     cgam_free(env, status == CGAM_OK ? block : made);
     return status;
 }
@@ -240,12 +241,12 @@ cgam_status cgam_array_place(cgam_env *env, const char *name, const cgam_layout 
                              cgam_file *file, const void *data, cgam_array *out)
 {
     size_t item = cgam_dtype_size((cgam_dtype)layout->dtype);
-    bool ordered = !layout->fortran || flat(layout);
+    bool ordered = !layout->fortran || is_order_free(layout);
     if (ordered && !layout->whole && (uintptr_t)data % item == 0)
-        return fill(env, name, layout, file, NULL, data, out);
+        return fill_array(env, name, layout, file, NULL, data, out);
     void *made;
-    cgam_status status = convert(env, name, layout, data, ordered, &made);
-    if (status == CGAM_OK) status = fill(env, name, layout, file, made, made, out);
+    cgam_status status = copy_converted(env, name, layout, data, ordered, &made);
+    if (status == CGAM_OK) status = fill_array(env, name, layout, file, made, made, out);
     if (status != CGAM_OK) cgam_free(env, made);
     return status;
 }
@@ -261,8 +262,9 @@ cgam_status cgam_array_reals(cgam_env *env, const char *name, cgam_array *array)
     memcpy(layout.shape, array->shape, sizeof layout.shape);
     cgam_array made;
     void *block;
-    cgam_status status = convert(env, cgam_file_name(name), &layout, array->data, true, &block);
-    if (status == CGAM_OK) status = fill(env, name, &layout, NULL, block, block, &made);
+    cgam_status status =
+        copy_converted(env, cgam_file_name(name), &layout, array->data, true, &block);
+    if (status == CGAM_OK) status = fill_array(env, name, &layout, NULL, block, block, &made);
     if (status != CGAM_OK) {
         cgam_free(env, block);
         return status;

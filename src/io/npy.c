@@ -11,6 +11,7 @@
 #include "io/npy.h"
 
 #include "base/env.h"
+#include "io/safetensors.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -19,7 +20,7 @@
 static const char magic[] = "\x93NUMPY";
 enum { MAGIC = 6 };
 
-static bool recognise(const cgam_file *file)
+static bool is_npy(const cgam_file *file)
 {
     return file->size >= MAGIC && memcmp(file->bytes, magic, MAGIC) == 0;
 }
@@ -63,7 +64,7 @@ typedef struct cursor {
     size_t at, end;
 } cursor;
 
-static cgam_status expected(cursor *c, const char *what)
+static cgam_status fail_expected(cursor *c, const char *what)
 {
     return cgam_fail(c->env, CGAM_E_FORMAT, "%s: header, byte %zu: expected %s", c->name, c->at,
                      what);
@@ -76,14 +77,14 @@ static int peek(cursor *c)
     return c->at < c->end ? c->bytes[c->at] : -1;
 }
 
-static bool eat(cursor *c, int byte)
+static bool accept(cursor *c, int byte)
 {
     if (peek(c) != byte) return false;
     c->at++;
     return true;
 }
 
-static bool eat_word(cursor *c, const char *word)
+static bool accept_word(cursor *c, const char *word)
 {
     size_t length = strlen(word);
     peek(c);
@@ -96,7 +97,7 @@ static bool eat_word(cursor *c, const char *word)
 static cgam_status parse_string(cursor *c, const char *what, char text[CGAM_TYPE_MAX])
 {
     int quote = peek(c);
-    if (quote != '\'' && quote != '"') return expected(c, what);
+    if (quote != '\'' && quote != '"') return fail_expected(c, what);
     size_t used = 0;
     for (c->at++; c->at < c->end; c->at++) {
         uint8_t byte = c->bytes[c->at];
@@ -108,7 +109,7 @@ static cgam_status parse_string(cursor *c, const char *what, char text[CGAM_TYPE
         if (byte < ' ' || byte > '~' || byte == '\\') break;
         if (used + 1 < CGAM_TYPE_MAX) text[used++] = (char)byte;
     }
-    return expected(c, "the end of a string of plain characters");
+    return fail_expected(c, "the end of a string of plain characters");
 }
 
 /* A list of fields makes a structured type. Only its end matters, since it is not opened. */
@@ -118,7 +119,7 @@ static cgam_status skip_fields(cursor *c)
     char text[CGAM_TYPE_MAX];
     do {
         int byte = peek(c);
-        if (byte < 0) return expected(c, "']'");
+        if (byte < 0) return fail_expected(c, "']'");
         if (byte == '\'' || byte == '"') {
             cgam_status status = parse_string(c, "a string", text);
             if (status != CGAM_OK) return status;
@@ -130,19 +131,6 @@ static cgam_status skip_fields(cursor *c)
     return CGAM_OK;
 }
 
-/* What a file calls a type, and what it becomes: kind 'b', 'i' and 'u' are widened on opening. */
-static const struct {
-    const char *descr;
-    cgam_dtype dtype;
-    char whole;
-    int item;
-} types[] = {
-    {"<f8", CGAM_F64, 0, 8},   {"<f4", CGAM_F32, 0, 4},   {"<f2", CGAM_F16, 0, 2},
-    {"<i8", CGAM_I64, 0, 8},   {"<i4", CGAM_I32, 0, 4},   {"<i2", CGAM_F32, 'i', 2},
-    {"|i1", CGAM_F32, 'i', 1}, {"<u8", CGAM_F64, 'u', 8}, {"<u4", CGAM_F64, 'u', 4},
-    {"<u2", CGAM_F32, 'u', 2}, {"|u1", CGAM_F32, 'u', 1}, {"|b1", CGAM_F32, 'b', 1},
-};
-enum { TYPES = sizeof types / sizeof types[0] };
 static const char known[] = "floats of 8, 4 and 2 bytes, integers and booleans are";
 
 static const struct {
@@ -164,7 +152,7 @@ static const struct {
 };
 
 /* What kind of NumPy type this is in words, NULL when it is none. */
-static const char *kind_of(const char *descr)
+static const char *describe_type(const char *descr)
 {
     if (!descr[0] || !strchr("<>|=", descr[0])) return NULL;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
@@ -181,13 +169,13 @@ static cgam_status parse_descr(cursor *c, cgam_layout *out)
     }
     cgam_status status = parse_string(c, "a type in quotes after 'descr'", out->type);
     if (status != CGAM_OK) return status;
-    for (size_t i = 0; i < TYPES; i++)
-        if (strcmp(out->type, types[i].descr) == 0) {
-            out->dtype = (int)types[i].dtype;
-            out->whole = types[i].whole;
-            out->item = types[i].item;
+    for (const cgam_tensor_type *type = cgam_tensor_types; type->name; type++)
+        if (*out->type && strcmp(out->type, type->numpy) == 0) {
+            out->dtype = type->dtype;
+            out->whole = type->whole;
+            out->item = type->item;
         }
-    if (out->dtype < 0 && !kind_of(out->type))
+    if (out->dtype < 0 && !describe_type(out->type))
         return cgam_fail(c->env, CGAM_E_FORMAT, "%s: header: 'descr' is '%s', no type of NumPy's",
                          c->name, out->type);
     return CGAM_OK;
@@ -195,9 +183,9 @@ static cgam_status parse_descr(cursor *c, cgam_layout *out)
 
 static cgam_status parse_order(cursor *c, cgam_layout *out)
 {
-    out->fortran = eat_word(c, "True");
-    if (!out->fortran && !eat_word(c, "False"))
-        return expected(c, "True or False after 'fortran_order'");
+    out->fortran = accept_word(c, "True");
+    if (!out->fortran && !accept_word(c, "False"))
+        return fail_expected(c, "True or False after 'fortran_order'");
     return CGAM_OK;
 }
 
@@ -207,7 +195,7 @@ static cgam_status parse_dimension(cursor *c, int64_t *out)
     if (byte == '-')
         return cgam_fail(c->env, CGAM_E_FORMAT, "%s: header, byte %zu: a negative dimension",
                          c->name, c->at);
-    if (byte < '0' || byte > '9') return expected(c, "a dimension or ')'");
+    if (byte < '0' || byte > '9') return fail_expected(c, "a dimension or ')'");
     size_t start = c->at;
     *out = 0;
     for (; c->at < c->end && isdigit(c->bytes[c->at]); c->at++)
@@ -215,25 +203,26 @@ static cgam_status parse_dimension(cursor *c, int64_t *out)
             __builtin_add_overflow(*out, c->bytes[c->at] - '0', out))
             return cgam_fail(c->env, CGAM_E_FORMAT,
                              "%s: header, byte %zu: a dimension above 2^63 - 1", c->name, start);
-    if (byte == '0' && c->at - start > 1) return expected(c, "a number without leading zeros");
+    if (byte == '0' && c->at - start > 1) return fail_expected(c, "a number without leading zeros");
     return CGAM_OK;
 }
 
 static cgam_status parse_shape(cursor *c, cgam_layout *out)
 {
-    if (!eat(c, '(')) return expected(c, "'(' after 'shape'");
+    if (!accept(c, '(')) return fail_expected(c, "'(' after 'shape'");
     bool comma = true; /* a tuple of one needs its comma: (3) is a number */
-    for (out->ndim = 0; !eat(c, ')'); out->ndim++) {
-        if (!comma) return expected(c, "',' or ')' in the shape");
+    for (out->ndim = 0; !accept(c, ')'); out->ndim++) {
+        if (!comma) return fail_expected(c, "',' or ')' in the shape");
         if (out->ndim == CGAM_ARRAY_DIMS)
             return cgam_fail(c->env, CGAM_E_UNSUPPORTED,
                              "%s: header, byte %zu: more than %d dimensions", c->name, c->at,
                              CGAM_ARRAY_DIMS);
         cgam_status status = parse_dimension(c, &out->shape[out->ndim]);
         if (status != CGAM_OK) return status;
-        comma = eat(c, ',');
+        comma = accept(c, ',');
     }
-    if (out->ndim == 1 && !comma) return expected(c, "a comma: a shape of one is written (n,)");
+    if (out->ndim == 1 && !comma)
+        return fail_expected(c, "a comma: a shape of one is written (n,)");
     return CGAM_OK;
 }
 
@@ -246,10 +235,10 @@ enum { KEYS = sizeof keys / sizeof keys[0] };
 static cgam_status parse_dictionary(cursor *c, cgam_layout *out)
 {
     bool seen[KEYS] = {false};
-    if (!eat(c, '{')) return expected(c, "'{'");
+    if (!accept(c, '{')) return fail_expected(c, "'{'");
     bool comma = true;
-    while (!eat(c, '}')) {
-        if (!comma) return expected(c, "',' or '}'");
+    while (!accept(c, '}')) {
+        if (!comma) return fail_expected(c, "',' or '}'");
         size_t start = c->at, k;
         char key[CGAM_TYPE_MAX];
         cgam_status status = parse_string(c, "a key in quotes or '}'", key);
@@ -260,16 +249,16 @@ static cgam_status parse_dictionary(cursor *c, cgam_layout *out)
             return cgam_fail(c->env, CGAM_E_FORMAT, "%s: header, byte %zu: %s key '%s'", c->name,
                              start, k == KEYS ? "unknown" : "second", key);
         seen[k] = true;
-        if (!eat(c, ':')) return expected(c, "':'");
+        if (!accept(c, ':')) return fail_expected(c, "':'");
         status = keys[k].parse(c, out);
         if (status != CGAM_OK) return status;
-        comma = eat(c, ',');
+        comma = accept(c, ',');
     }
     for (size_t k = 0; k < KEYS; k++)
         if (!seen[k])
             return cgam_fail(c->env, CGAM_E_FORMAT, "%s: the header has no '%s'", c->name,
                              keys[k].key);
-    if (peek(c) >= 0) return expected(c, "nothing but blanks after '}'");
+    if (peek(c) >= 0) return fail_expected(c, "nothing but blanks after '}'");
     return CGAM_OK;
 }
 
@@ -296,16 +285,16 @@ cgam_status cgam_npy_parse(cgam_env *env, const char *name, const uint8_t *bytes
 cgam_status cgam_npy_openable(cgam_env *env, const char *name, const cgam_layout *layout)
 {
     if (layout->dtype >= 0) return CGAM_OK;
-    const char *kind = kind_of(layout->type);
+    const char *kind = describe_type(layout->type);
     if (!kind)
         return cgam_fail(env, CGAM_E_UNSUPPORTED, "%s: a structured type is not handled; %s", name,
                          known);
     if (layout->type[0] == '>')
-        for (size_t i = 0; i < TYPES; i++)
-            if (strcmp(layout->type + 1, types[i].descr + 1) == 0)
+        for (const cgam_tensor_type *type = cgam_tensor_types; type->name; type++)
+            if (*type->numpy && strcmp(layout->type + 1, type->numpy + 1) == 0)
                 return cgam_fail(env, CGAM_E_UNSUPPORTED,
                                  "%s: '%s' is big-endian; convert it with a.astype('%s')", name,
-                                 layout->type, types[i].descr);
+                                 layout->type, type->numpy);
     return cgam_fail(env, CGAM_E_UNSUPPORTED, "%s: '%s' (%s) is not handled; %s", name,
                      layout->type, kind, known);
 }
@@ -343,24 +332,25 @@ static cgam_status list_npy(cgam_env *env, const char *name, const cgam_file *fi
 }
 
 const cgam_format cgam_format_npy = {
-    .ending = ".npy", .recognise = recognise, .open = open_npy, .list = list_npy};
+    .ending = ".npy", .recognise = is_npy, .open = open_npy, .list = list_npy};
 
 cgam_status cgam_npy_header(cgam_env *env, const char *name, const cgam_layout *layout, char *bytes,
                             size_t *length)
 {
-    const char *descr = NULL;
-    for (size_t i = 0; i < TYPES; i++)
-        if ((int)types[i].dtype == layout->dtype && !types[i].whole) descr = types[i].descr;
-    if (!descr)
+    const char *descr = "";
+    for (const cgam_tensor_type *type = cgam_tensor_types; type->name; type++)
+        if (type->dtype == layout->dtype && type->whole == layout->whole) descr = type->numpy;
+    if (!*descr)
         return cgam_fail(env, CGAM_E_UNSUPPORTED,
                          "%s: NumPy has no type for %s; write a .safetensors file", name,
                          cgam_dtype_name((cgam_dtype)layout->dtype));
     memcpy(bytes, "\x93NUMPY\x01\x00", 8);
-    size_t used = 10, room = CGAM_NPY_HEADER_OURS;
-    cgam_text_add(bytes, room, &used, "{'descr': '%s', 'fortran_order': False, 'shape': (", descr);
+    size_t used = 10, capacity = CGAM_NPY_HEADER_OURS;
+    cgam_text_add(bytes, capacity, &used, "{'descr': '%s', 'fortran_order': False, 'shape': (",
+                  descr);
     for (int k = 0; k < layout->ndim; k++)
-        cgam_text_add(bytes, room, &used, "%s%" PRId64, k ? ", " : "", layout->shape[k]);
-    cgam_text_add(bytes, room, &used, "%s), }", layout->ndim == 1 ? "," : "");
+        cgam_text_add(bytes, capacity, &used, "%s%" PRId64, k ? ", " : "", layout->shape[k]);
+    cgam_text_add(bytes, capacity, &used, "%s), }", layout->ndim == 1 ? "," : "");
 
     size_t end = (used + 1 + 63) / 64 * 64;
     memset(bytes + used, ' ', end - used);

@@ -3,6 +3,7 @@
 #define CGAM_SRC_IO_NPY_H
 
 #include "io/array.h"
+#include <cgam/io.h>
 
 enum {
     CGAM_NPY_PREFIX = 12,         /* magic, version and length of the longest kind of header */
@@ -29,5 +30,14 @@ CGAM_NODISCARD cgam_status cgam_npy_openable(cgam_env *env, const char *name,
 enum { CGAM_NPY_HEADER_OURS = 448 };
 CGAM_NODISCARD cgam_status cgam_npy_header(cgam_env *env, const char *name,
                                            const cgam_layout *layout, char *bytes, size_t *length);
+
+CGAM_NODISCARD cgam_status cgam_npy_begin(cgam_env *env, const char *path, cgam_dtype dtype,
+                                          int ndim, const int64_t *shape, cgam_npy_writer **out);
+/* The next `count` elements in row-major order; CGAM_E_SHAPE when the shape has not so many. */
+CGAM_NODISCARD cgam_status cgam_npy_append(cgam_npy_writer *writer, const void *data,
+                                           int64_t count);
+/* Frees the writer, whatever comes back; CGAM_E_SHAPE when elements are missing. */
+CGAM_NODISCARD cgam_status cgam_npy_finish(cgam_npy_writer *writer);
+void cgam_npy_abandon(cgam_npy_writer *writer); /* removes the temporary; NULL is fine */
 
 #endif

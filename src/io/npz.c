@@ -14,7 +14,7 @@
 
 enum { DEFLATE_RATIO = 1032, CHUNK = 1 << 22, LABEL_MAX = 384 };
 
-static bool recognise(const cgam_file *file)
+static bool is_zip(const cgam_file *file)
 {
     return file->size >= 4 &&
            (memcmp(file->bytes, "PK\x03\x04", 4) == 0 || memcmp(file->bytes, "PK\x05\x06", 4) == 0);
@@ -32,7 +32,7 @@ typedef struct archive {
 static cgam_status zip_failed(cgam_env *env, const char *name, zip_error_t *error)
 {
     int code = zip_error_code_zip(error);
-    /* libzip has no word for some of its own requests that failed */
+    /* libzip reports no error for some allocations that failed */
     if (code == ZIP_ER_MEMORY || code == ZIP_ER_OK) return cgam_fail_nomem(env, name);
     if (code == ZIP_ER_NOZIP)
         return cgam_fail(env, CGAM_E_FORMAT,
@@ -211,8 +211,8 @@ static const char *name_at(const void *from, int64_t i)
     return ((const archive *)from)->names[i];
 }
 
-/* A member may be asked for with or without its .npy. */
-static cgam_status find(archive *a, const char *wanted, int64_t *index)
+/* A member may be named with or without its .npy. */
+static cgam_status find_member(archive *a, const char *wanted, int64_t *index)
 {
     cgam_status status = cgam_member_pick(a->env, a->name, wanted, a, a->count, name_at, index);
     if (status != CGAM_E_NOT_FOUND || !wanted || !cgam_path_ends(wanted, ".npy")) return status;
@@ -233,7 +233,7 @@ static cgam_status open_npz(cgam_env *env, const char *name, cgam_file *file, co
     int64_t index;
     cgam_status status = archive_open(env, name, file, &a);
     if (status != CGAM_OK) return status;
-    status = find(&a, wanted, &index);
+    status = find_member(&a, wanted, &index);
     if (status == CGAM_OK) {
         status = member_open(&a, index, &m);
         if (status == CGAM_OK) status = member_layout(&m, &layout);
@@ -267,7 +267,7 @@ static cgam_status list_npz(cgam_env *env, const char *name, const cgam_file *fi
 }
 
 const cgam_format cgam_format_npz = {.ending = ".npz",
-                                     .recognise = recognise,
+                                     .recognise = is_zip,
                                      .open = open_npz,
                                      .list = list_npz,
                                      .write = cgam_npz_write};

@@ -22,7 +22,7 @@ static zip_int64_t sink_failed(sink *s, int zip_code, int system)
     return -1;
 }
 
-/* What libzip asks of a place to write to. Reading is not offered: the archive is new. */
+/* The callback of libzip for an output. Reading is not supported: the archive is new. */
 static zip_int64_t sink_command(void *state, void *data, zip_uint64_t size,
                                 zip_source_cmd_t command)
 {
@@ -69,12 +69,12 @@ typedef struct job {
     const cgam_named_array *arrays;
     const cgam_layout *layouts;
     char *headers; /* [count][CGAM_NPY_HEADER_OURS] */
-    char *member;  /* [room], a name with .npy */
-    size_t room;
+    char *member;  /* [capacity], a name with .npy */
+    size_t capacity;
     cgam_outfile *out;
 } job;
 
-/* The machine's own reason where there is one. */
+/* Reports the error of the system if there is one. */
 static cgam_status write_failed(job *j, zip_error_t *error)
 {
     int code = zip_error_code_zip(error), system = zip_error_code_system(error);
@@ -98,7 +98,7 @@ static cgam_status add_member(job *j, zip_t *zip, int i)
     };
     zip_source_t *source = zip_source_buffer_fragment(zip, parts, parts[1].length ? 2 : 1, 0);
     if (!source) return write_failed(j, zip_get_error(zip));
-    snprintf(j->member, j->room, "%s.npy", j->arrays[i].name);
+    snprintf(j->member, j->capacity, "%s.npy", j->arrays[i].name);
     zip_int64_t index = zip_file_add(zip, j->member, source, ZIP_FL_ENC_UTF_8);
     if (index < 0) {
         zip_source_free(source);
@@ -143,14 +143,14 @@ cgam_status cgam_npz_write(cgam_env *env, const char *path, int count,
              .arrays = arrays,
              .layouts = layouts};
     for (int i = 0; i < count; i++) {
-        size_t room = strlen(arrays[i].name) + sizeof ".npy";
-        j.room = room > j.room ? room : j.room;
+        size_t length = strlen(arrays[i].name) + sizeof ".npy";
+        j.capacity = length > j.capacity ? length : j.capacity;
     }
-    if (j.room > UINT16_MAX) /* zip has 16 bits for the length of a name */
+    if (j.capacity > UINT16_MAX) /* zip has 16 bits for the length of a name */
         return cgam_fail(env, CGAM_E_ARG, "%s: a name of %zu bytes is too long", j.name,
-                         j.room - sizeof ".npy");
+                         j.capacity - sizeof ".npy");
     j.headers = cgam_alloc(env, (size_t)count, CGAM_NPY_HEADER_OURS);
-    j.member = cgam_alloc(env, j.room, 1);
+    j.member = cgam_alloc(env, j.capacity, 1);
     cgam_status status = CGAM_OK;
     if (!j.headers || !j.member) status = cgam_fail_nomem(env, j.name);
     if (status == CGAM_OK) status = cgam_outfile_begin(env, path, &j.out);

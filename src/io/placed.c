@@ -1,4 +1,4 @@
-/* placed.c: the header first, then stretches where they belong. */
+/* placed.c: writes the header first, then pieces at their offsets. */
 #include "io/placed.h"
 
 #include "base/env.h"

@@ -1,5 +1,5 @@
-/* placed.h: arrays of a file that are written in any order, a stretch at a time; nothing of them is
- * held in memory. */
+/* placed.h: writes the arrays of a file in any order, a piece at a time, without holding them in
+ * memory. */
 #ifndef CGAM_SRC_IO_PLACED_H
 #define CGAM_SRC_IO_PLACED_H
 
@@ -14,7 +14,7 @@ CGAM_NODISCARD cgam_status cgam_placed_begin(cgam_env *env, const char *path, in
 /* Elements [from, from + count) of an array in row-major order; each is to be written once. */
 CGAM_NODISCARD cgam_status cgam_placed_put(cgam_placed *placed, int array, int64_t from,
                                            int64_t count, const void *data);
-/* Frees it, whatever comes back; CGAM_E_SHAPE when elements are missing. */
+/* Frees it in any case; CGAM_E_SHAPE if elements are missing. */
 CGAM_NODISCARD cgam_status cgam_placed_finish(cgam_placed *placed);
 void cgam_placed_abandon(cgam_placed *placed); /* removes the temporary; NULL is fine */
 

@@ -21,13 +21,32 @@
 enum { LENGTH = 8, HEADER_MAX = 100000000 /* the format's own limit */, LABEL_MAX = 384 };
 
 const cgam_tensor_type cgam_tensor_types[] = {
-    {"F64", CGAM_F64, 8, 0},    {"F32", CGAM_F32, 4, 0},   {"F16", CGAM_F16, 2, 0},
-    {"BF16", CGAM_BF16, 2, 0},  {"I64", CGAM_I64, 8, 0},   {"I32", CGAM_I32, 4, 0},
-    {"I16", CGAM_F32, 2, 'i'},  {"I8", CGAM_F32, 1, 'i'},  {"U64", CGAM_F64, 8, 'u'},
-    {"U32", CGAM_F64, 4, 'u'},  {"U16", CGAM_F32, 2, 'u'}, {"U8", CGAM_F32, 1, 'u'},
-    {"BOOL", CGAM_F32, 1, 'b'}, {"F8_E4M3", -1, 1, 0},     {"F8_E5M2", -1, 1, 0},
-    {"F8_E8M0", -1, 1, 0},      {"C64", -1, 8, 0},         {NULL, -1, 1, 0},
+    {"F64", "<f8", CGAM_F64, 8, 0},
+    {"F32", "<f4", CGAM_F32, 4, 0},
+    {"F16", "<f2", CGAM_F16, 2, 0},
+    {"BF16", "", CGAM_BF16, 2, 0},
+    {"I64", "<i8", CGAM_I64, 8, 0},
+    {"I32", "<i4", CGAM_I32, 4, 0},
+    {"I16", "<i2", CGAM_F32, 2, 'i'},
+    {"I8", "|i1", CGAM_F32, 1, 'i'},
+    {"U64", "<u8", CGAM_F64, 8, 'u'},
+    {"U32", "<u4", CGAM_F64, 4, 'u'},
+    {"U16", "<u2", CGAM_F32, 2, 'u'},
+    {"U8", "|u1", CGAM_F32, 1, 'u'},
+    {"BOOL", "|b1", CGAM_F32, 1, 'b'},
+    {"F8_E4M3", "", -1, 1, 0},
+    {"F8_E5M2", "", -1, 1, 0},
+    {"F8_E8M0", "", -1, 1, 0},
+    {"C64", "", -1, 8, 0},
+    {NULL, "", -1, 1, 0},
 };
+
+const char *cgam_tensor_type_name(cgam_dtype dtype)
+{
+    const cgam_tensor_type *type = cgam_tensor_types;
+    while (type->dtype != (int)dtype || type->whole) type++;
+    return type->name;
+}
 
 static bool read_length(const uint8_t *bytes, size_t size, uint64_t *length)
 {
@@ -37,7 +56,7 @@ static bool read_length(const uint8_t *bytes, size_t size, uint64_t *length)
     return true;
 }
 
-static bool recognise(const cgam_file *file)
+static bool is_safetensors(const cgam_file *file)
 {
     uint64_t length;
     return read_length(file->bytes, file->size, &length) && length >= 2 && length <= HEADER_MAX &&
@@ -46,14 +65,14 @@ static bool recognise(const cgam_file *file)
 
 /* ---- one tensor: `label` is FILE: tensor 'NAME' -------------------------------------------- */
 
-static cgam_status refuse(cgam_env *env, const char *label, const char *why)
+static cgam_status fail_tensor(cgam_env *env, const char *label, const char *why)
 {
     return cgam_fail(env, CGAM_E_FORMAT, "%s: %s", label, why);
 }
 
 static cgam_status parse_shape(cgam_env *env, const char *label, json_t *shape, cgam_tensor *out)
 {
-    if (!json_is_array(shape)) return refuse(env, label, "'shape' is not an array");
+    if (!json_is_array(shape)) return fail_tensor(env, label, "'shape' is not an array");
     size_t ndim = json_array_size(shape), k;
     if (ndim > CGAM_ARRAY_DIMS)
         return cgam_fail(env, CGAM_E_UNSUPPORTED, "%s: %zu dimensions; %d are the most", label,
@@ -62,7 +81,7 @@ static cgam_status parse_shape(cgam_env *env, const char *label, json_t *shape, 
     json_t *n;
     json_array_foreach(shape, k, n)
     {
-        if (!json_is_integer(n)) return refuse(env, label, "'shape' is not made of integers");
+        if (!json_is_integer(n)) return fail_tensor(env, label, "'shape' is not made of integers");
         out->layout.shape[k] = json_integer_value(n);
     }
     return CGAM_OK;
@@ -74,7 +93,7 @@ static cgam_status parse_offsets(cgam_env *env, const char *label, json_t *offse
     json_t *begin = json_array_get(offsets, 0), *end = json_array_get(offsets, 1);
     if (json_array_size(offsets) != 2 || !json_is_integer(begin) || !json_is_integer(end) ||
         json_integer_value(begin) < 0 || json_integer_value(end) < json_integer_value(begin))
-        return refuse(env, label, "'data_offsets' is not [begin, end]");
+        return fail_tensor(env, label, "'data_offsets' is not [begin, end]");
     out->begin = (uint64_t)json_integer_value(begin);
     out->end = (uint64_t)json_integer_value(end);
     if (out->end > data)
@@ -90,15 +109,15 @@ static cgam_status parse_tensor(cgam_env *env, const char *name, json_t *entry, 
 {
     char label[LABEL_MAX];
     snprintf(label, sizeof label, "%s: tensor '%.100s'", name, out->name);
-    if (!json_is_object(entry)) return refuse(env, label, "not an object");
+    if (!json_is_object(entry)) return fail_tensor(env, label, "not an object");
     const char *type = json_string_value(json_object_get(entry, "dtype"));
-    if (!type) return refuse(env, label, "'dtype' is not a text");
+    if (!type) return fail_tensor(env, label, "'dtype' is not a text");
     cgam_status status = parse_shape(env, label, json_object_get(entry, "shape"), out);
     if (status == CGAM_OK)
         status = parse_offsets(env, label, json_object_get(entry, "data_offsets"), data, out);
     if (status != CGAM_OK) return status;
     if (json_object_size(entry) != 3)
-        return refuse(env, label, "keys beside dtype, shape and data_offsets");
+        return fail_tensor(env, label, "keys beside dtype, shape and data_offsets");
 
     const cgam_tensor_type *known = cgam_tensor_types;
     while (known->name && strcmp(known->name, type) != 0) known++;
@@ -121,7 +140,7 @@ static cgam_status parse_tensor(cgam_env *env, const char *name, json_t *entry, 
 
 /* ---- the table ----------------------------------------------------------------------------- */
 
-static int by_place(const void *left, const void *right)
+static int compare_places(const void *left, const void *right)
 {
     const cgam_tensor *a = *(cgam_tensor *const *)left, *b = *(cgam_tensor *const *)right;
     if (a->begin != b->begin) return a->begin < b->begin ? -1 : 1;
@@ -135,7 +154,7 @@ static cgam_status check_cover(cgam_env *env, const char *name, const cgam_tenso
     cgam_tensor **order = cgam_alloc(env, (size_t)table->count, sizeof *order);
     if (!order) return cgam_fail_nomem(env, name);
     for (int64_t i = 0; i < table->count; i++) order[i] = &table->tensors[i];
-    qsort(order, (size_t)table->count, sizeof *order, by_place);
+    qsort(order, (size_t)table->count, sizeof *order, compare_places);
     uint64_t end = 0;
     cgam_status status = CGAM_OK;
     for (int64_t i = 0; i < table->count && status == CGAM_OK; i++) {
@@ -289,7 +308,7 @@ static cgam_status list_safetensors(cgam_env *env, const char *name, const cgam_
 }
 
 const cgam_format cgam_format_safetensors = {.ending = ".safetensors",
-                                             .recognise = recognise,
+                                             .recognise = is_safetensors,
                                              .open = open_safetensors,
                                              .list = list_safetensors,
                                              .write = cgam_safetensors_write};

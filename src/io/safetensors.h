@@ -7,15 +7,16 @@
 
 #include <jansson.h>
 
-/* Element types by the file's names. `dtype` is -1 for those that are listed but not opened;
- * `item` is then still known, so that their offsets can be checked. */
+/* Element types by the names of .safetensors and .npy. `dtype` is -1 for those that are listed but not
+ * opened; `item` is then still known, so that their offsets can be checked. */
 typedef struct cgam_tensor_type {
-    const char *name;
+    const char *name, *numpy; /* numpy "": NumPy does not have it */
     int dtype;
     int item;
     char whole; /* as in a layout */
 } cgam_tensor_type;
 extern const cgam_tensor_type cgam_tensor_types[]; /* ends with name NULL */
+const char *cgam_tensor_type_name(cgam_dtype dtype);
 
 /* What a header says of an array; NULL when out of memory. */
 json_t *cgam_tensor_entry(const char *type, int ndim, const int64_t *shape, uint64_t begin,

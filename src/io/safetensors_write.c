@@ -8,15 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *type_name(int dtype)
-{
-    const cgam_tensor_type *type = cgam_tensor_types;
-    while (type->dtype != dtype) type++;
-    return type->name;
-}
-
 /* Arrays of 8-byte elements come first, then 4, then 2: begins[i] is where arrays[i] starts. */
-static void lay_out(int count, const cgam_layout *layouts, uint64_t *begins)
+static void place_arrays(int count, const cgam_layout *layouts, uint64_t *begins)
 {
     uint64_t end = 0;
     for (size_t item = 8; item >= 2; item /= 2)
@@ -40,10 +33,10 @@ json_t *cgam_tensor_entry(const char *type, int ndim, const int64_t *shape, uint
                      (json_int_t)begin, (json_int_t)(begin + bytes));
 }
 
-static json_t *describe(const cgam_layout *layout, uint64_t begin)
+static json_t *describe_array(const cgam_layout *layout, uint64_t begin)
 {
-    return cgam_tensor_entry(type_name(layout->dtype), layout->ndim, layout->shape, begin,
-                             layout->bytes);
+    return cgam_tensor_entry(cgam_tensor_type_name((cgam_dtype)layout->dtype), layout->ndim,
+                             layout->shape, begin, layout->bytes);
 }
 
 static cgam_status build_header(cgam_env *env, const char *name, int count,
@@ -55,7 +48,8 @@ static cgam_status build_header(cgam_env *env, const char *name, int count,
     for (int i = 0; i < count && status == CGAM_OK; i++) {
         if (strcmp(arrays[i].name, "__metadata__") == 0)
             status = cgam_fail(env, CGAM_E_ARG, "%s: '__metadata__' is no name for an array", name);
-        else if (json_object_set_new(header, arrays[i].name, describe(&layouts[i], begins[i])) != 0)
+        else if (json_object_set_new(header, arrays[i].name,
+                                     describe_array(&layouts[i], begins[i])) != 0)
             status = cgam_json_nomem(env, name);
     }
     if (status == CGAM_OK) {
@@ -73,7 +67,7 @@ cgam_status cgam_safetensors_begin(cgam_env *env, const char *path, int count,
     const char *name = cgam_path_tail(path);
     char *header = NULL;
     *out = NULL;
-    lay_out(count, layouts, begins);
+    place_arrays(count, layouts, begins);
     cgam_status status = build_header(env, name, count, arrays, layouts, begins, &header);
     if (status == CGAM_OK) status = cgam_outfile_begin(env, path, out);
     if (status != CGAM_OK) {
@@ -93,8 +87,8 @@ cgam_status cgam_safetensors_begin(cgam_env *env, const char *path, int count,
     return status;
 }
 
-static cgam_status write_all(cgam_outfile *out, int count, const cgam_named_array *arrays,
-                             const cgam_layout *layouts)
+static cgam_status write_arrays(cgam_outfile *out, int count, const cgam_named_array *arrays,
+                                const cgam_layout *layouts)
 {
     cgam_status status = CGAM_OK;
     for (size_t item = 8; item >= 2; item /= 2)
@@ -111,7 +105,7 @@ cgam_status cgam_safetensors_write(cgam_env *env, const char *path, int count,
     uint64_t *begins = cgam_alloc(env, (size_t)count, sizeof *begins);
     if (!begins) return cgam_fail_nomem(env, cgam_path_tail(path));
     cgam_status status = cgam_safetensors_begin(env, path, count, arrays, layouts, begins, &out);
-    if (status == CGAM_OK) status = write_all(out, count, arrays, layouts);
+    if (status == CGAM_OK) status = write_arrays(out, count, arrays, layouts);
     if (status == CGAM_OK) status = cgam_outfile_commit(out);
     else cgam_outfile_abandon(out);
     cgam_free(env, begins);

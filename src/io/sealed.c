@@ -4,8 +4,9 @@
 #include "base/env.h"
 #include "io/json.h"
 
+#include <blake2.h>
 #include <errno.h>
-#include <sodium.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -18,20 +19,20 @@ struct cgam_sealed {
     cgam_outfile *out;
     const char *name; /* in messages: the caller's path */
     json_t *header, *notes;
-    size_t room;          /* of the header, with its length */
+    size_t header_size;   /* of the header, with its length */
     uint64_t at;          /* where the file ends now */
-    uint64_t begin;       /* of the array at hand, */
+    uint64_t begin;       /* of the current array, */
     uint64_t end;         /* and where it will end */
     char open[NAME_MAX_]; /* its name, "" = none */
     int pads;
-    crypto_generichash_state hash;
+    blake2b_state hash;
     void *mapped;
     size_t mapped_size;
 };
 
-static void hex(const uint8_t digest[DIGEST], char text[HEX + 1])
+static void digest_text(const uint8_t digest[DIGEST], char text[HEX + 1])
 {
-    sodium_bin2hex(text, HEX + 1, digest, DIGEST);
+    for (int i = 0; i < DIGEST; i++) snprintf(text + 2 * i, 3, "%02x", digest[i]);
 }
 
 void cgam_sealed_abandon(cgam_sealed *file)
@@ -47,18 +48,17 @@ void cgam_sealed_abandon(cgam_sealed *file)
 cgam_status cgam_sealed_begin(cgam_env *env, const char *path, size_t header, cgam_sealed **out)
 {
     *out = NULL;
-    if (sodium_init() < 0) return cgam_fail(env, CGAM_E_INTERNAL, "libsodium cannot be used");
     cgam_sealed *file = cgam_zalloc(env, 1, sizeof *file);
     if (!file) return cgam_fail_nomem(env, "a file");
     file->env = env;
     file->name = cgam_path_tail(path);
     file->header = json_object();
     file->notes = json_object();
-    file->room = (header + CGAM_SEALED_ALIGN - 1) / CGAM_SEALED_ALIGN * CGAM_SEALED_ALIGN;
+    file->header_size = (header + CGAM_SEALED_ALIGN - 1) / CGAM_SEALED_ALIGN * CGAM_SEALED_ALIGN;
     cgam_status status = file->header && file->notes ? CGAM_OK : cgam_json_nomem(env, "a file");
     if (status == CGAM_OK) status = cgam_outfile_begin(env, path, &file->out);
     static const char blank[CGAM_SEALED_ALIGN]; /* until the header is known */
-    for (; file->at < file->room && status == CGAM_OK; file->at += sizeof blank)
+    for (; file->at < file->header_size && status == CGAM_OK; file->at += sizeof blank)
         status = cgam_outfile_write(file->out, blank, sizeof blank);
     if (status == CGAM_OK) *out = file;
     else cgam_sealed_abandon(file);
@@ -79,7 +79,7 @@ cgam_status cgam_sealed_write(cgam_sealed *file, const void *bytes, size_t size)
                          file->open);
     for (const uint8_t *at = bytes, *end = at + size; at < end;) {
         size_t piece = (size_t)(end - at) < PIECE ? (size_t)(end - at) : PIECE;
-        crypto_generichash_update(&file->hash, at, piece);
+        blake2b_update(&file->hash, at, piece);
         cgam_status status = cgam_outfile_write(file->out, at, piece);
         if (status != CGAM_OK) return status;
         if (cgam_interrupted(file->env)) return CGAM_E_INTERRUPTED;
@@ -89,7 +89,7 @@ cgam_status cgam_sealed_write(cgam_sealed *file, const void *bytes, size_t size)
     return CGAM_OK;
 }
 
-/* The array at hand is complete. */
+/* The current array is complete. */
 static cgam_status close_part(cgam_sealed *file)
 {
     uint8_t digest[DIGEST];
@@ -98,8 +98,8 @@ static cgam_status close_part(cgam_sealed *file)
     if (file->at != file->end)
         return cgam_fail(file->env, CGAM_E_INTERNAL, "%s: '%s' is shorter than was said",
                          file->name, file->open);
-    crypto_generichash_final(&file->hash, digest, sizeof digest);
-    hex(digest, text);
+    blake2b_final(&file->hash, digest, sizeof digest);
+    digest_text(digest, text);
     snprintf(key, sizeof key, "%s%s", PREFIX, file->open);
     file->open[0] = 0;
     return cgam_sealed_note(file, key, text);
@@ -112,18 +112,18 @@ static cgam_status open_part(cgam_sealed *file, const cgam_part *part)
     uint64_t bytes = (uint64_t)type->item * (uint64_t)part->shape[0];
     if (part->ndim == 2) bytes *= (uint64_t)part->shape[1];
     json_t *entry =
-        cgam_tensor_entry(part->type, part->ndim, part->shape, file->at - file->room, bytes);
+        cgam_tensor_entry(part->type, part->ndim, part->shape, file->at - file->header_size, bytes);
     if (json_object_set_new(file->header, part->name, entry) != 0)
         return cgam_json_nomem(file->env, file->name);
     file->begin = file->at;
     file->end = file->at + bytes;
     snprintf(file->open, sizeof file->open, "%s", part->name);
-    crypto_generichash_init(&file->hash, NULL, 0, DIGEST);
+    blake2b_init(&file->hash, DIGEST);
     return part->data ? cgam_sealed_write(file, part->data, (size_t)bytes) : CGAM_OK;
 }
 
 /* Zeros up to the next boundary, or `least` bytes and up to the one after. */
-static cgam_status pad(cgam_sealed *file, uint64_t least)
+static cgam_status write_padding(cgam_sealed *file, uint64_t least)
 {
     static const uint8_t zeros[2 * CGAM_SEALED_ALIGN];
     uint64_t end = (file->at + least + CGAM_SEALED_ALIGN - 1) / CGAM_SEALED_ALIGN;
@@ -138,7 +138,7 @@ static cgam_status pad(cgam_sealed *file, uint64_t least)
 cgam_status cgam_sealed_part(cgam_sealed *file, const cgam_part *part)
 {
     cgam_status status = close_part(file);
-    if (status == CGAM_OK) status = pad(file, 0);
+    if (status == CGAM_OK) status = write_padding(file, 0);
     return status == CGAM_OK ? open_part(file, part) : status;
 }
 
@@ -156,7 +156,7 @@ cgam_status cgam_sealed_map(cgam_sealed *file, const void **out)
 }
 
 /* Where the value of digest.header stands in a header of so many bytes, its length first; NULL: nowhere. */
-static const uint8_t *own_digest(const uint8_t *header, size_t size)
+static const uint8_t *find_own_digest(const uint8_t *header, size_t size)
 {
     const uint8_t *key = memmem(header, size, HEADER_KEY, sizeof HEADER_KEY - 1);
     const uint8_t *value = key ? key + sizeof HEADER_KEY - 1 : NULL;
@@ -166,20 +166,20 @@ static const uint8_t *own_digest(const uint8_t *header, size_t size)
 static void header_digest(const uint8_t *header, size_t size, const uint8_t *own,
                           char text[HEX + 1])
 {
-    crypto_generichash_state hash;
+    blake2b_state hash;
     uint8_t digest[DIGEST];
     char zeros[HEX];
     memset(zeros, '0', sizeof zeros);
-    crypto_generichash_init(&hash, NULL, 0, DIGEST);
-    crypto_generichash_update(&hash, header, (size_t)(own - header));
-    crypto_generichash_update(&hash, (const uint8_t *)zeros, sizeof zeros);
-    crypto_generichash_update(&hash, own + HEX, size - (size_t)(own - header) - HEX);
-    crypto_generichash_final(&hash, digest, sizeof digest);
-    hex(digest, text);
+    blake2b_init(&hash, DIGEST);
+    blake2b_update(&hash, header, (size_t)(own - header));
+    blake2b_update(&hash, (const uint8_t *)zeros, sizeof zeros);
+    blake2b_update(&hash, own + HEX, size - (size_t)(own - header) - HEX);
+    blake2b_final(&hash, digest, sizeof digest);
+    digest_text(digest, text);
 }
 
-/* The header as it will stand in the file: [room]. */
-static cgam_status build_header(cgam_sealed *file, uint8_t *room)
+/* The header as it will stand in the file: [header_size]. */
+static cgam_status build_header(cgam_sealed *file, uint8_t *header)
 {
     char zeros[HEX + 1], digest[HEX + 1];
     memset(zeros, '0', HEX);
@@ -192,17 +192,17 @@ static cgam_status build_header(cgam_sealed *file, uint8_t *room)
     char *text = status == CGAM_OK ? cgam_json_line(whole) : NULL;
     json_decref(whole);
     if (status == CGAM_OK && !text) status = cgam_json_nomem(file->env, file->name);
-    if (status == CGAM_OK && strlen(text) + LENGTH > file->room)
+    if (status == CGAM_OK && strlen(text) + LENGTH > file->header_size)
         status = cgam_fail(file->env, CGAM_E_INTERNAL, "%s: a header of %zu bytes, room is for %zu",
-                           file->name, strlen(text), file->room - LENGTH);
+                           file->name, strlen(text), file->header_size - LENGTH);
     if (status == CGAM_OK) {
-        uint64_t length = file->room - LENGTH;
-        memset(room, ' ', file->room);
-        memcpy(room, &length, LENGTH);
-        memcpy(room + LENGTH, text, strlen(text));
-        const uint8_t *own = own_digest(room, file->room);
-        header_digest(room, file->room, own, digest);
-        memcpy(room + (own - room), digest, HEX);
+        uint64_t length = file->header_size - LENGTH;
+        memset(header, ' ', file->header_size);
+        memcpy(header, &length, LENGTH);
+        memcpy(header + LENGTH, text, strlen(text));
+        const uint8_t *own = find_own_digest(header, file->header_size);
+        header_digest(header, file->header_size, own, digest);
+        memcpy(header + (own - header), digest, HEX);
     }
     free(text);
     return status;
@@ -211,13 +211,13 @@ static cgam_status build_header(cgam_sealed *file, uint8_t *room)
 cgam_status cgam_sealed_commit(cgam_sealed *file)
 {
     cgam_status status = close_part(file);
-    if (status == CGAM_OK) status = pad(file, CGAM_SEALED_ALIGN);
-    uint8_t *header = cgam_alloc(file->env, file->room, 1);
+    if (status == CGAM_OK) status = write_padding(file, CGAM_SEALED_ALIGN);
+    uint8_t *header = cgam_alloc(file->env, file->header_size, 1);
     if (status == CGAM_OK && !header) status = cgam_fail_nomem(file->env, file->name);
     if (status == CGAM_OK) status = build_header(file, header);
     if (status == CGAM_OK && fseek(cgam_outfile_stream(file->out), 0, SEEK_SET) != 0)
         status = cgam_outfile_fail(file->out, errno);
-    if (status == CGAM_OK) status = cgam_outfile_write(file->out, header, file->room);
+    if (status == CGAM_OK) status = cgam_outfile_write(file->out, header, file->header_size);
     if (status == CGAM_OK) {
         status = cgam_outfile_commit(file->out);
         file->out = NULL;
@@ -241,16 +241,16 @@ static cgam_status check_part(void *arg, int64_t i)
     const cgam_tensor *t = &job->table->tensors[i];
     char key[sizeof PREFIX + NAME_MAX_], text[HEX + 1];
     uint8_t digest[DIGEST];
-    crypto_generichash_state hash;
-    crypto_generichash_init(&hash, NULL, 0, DIGEST);
+    blake2b_state hash;
+    blake2b_init(&hash, DIGEST);
     for (uint64_t at = t->begin; at < t->end;) {
         uint64_t piece = t->end - at < PIECE ? t->end - at : PIECE;
-        crypto_generichash_update(&hash, job->file->bytes + job->table->data + at, piece);
+        blake2b_update(&hash, job->file->bytes + job->table->data + at, piece);
         if (cgam_interrupted(job->env)) return CGAM_E_INTERRUPTED;
         at += piece;
     }
-    crypto_generichash_final(&hash, digest, sizeof digest);
-    hex(digest, text);
+    blake2b_final(&hash, digest, sizeof digest);
+    digest_text(digest, text);
     snprintf(key, sizeof key, "%s%.*s", PREFIX, NAME_MAX_ - 1, t->name);
     const char *noted = cgam_tensor_table_note(job->table, key);
     job->wrong[i] = !noted || strcmp(noted, text) != 0;
@@ -261,9 +261,8 @@ cgam_status cgam_sealed_check(cgam_env *env, const cgam_file *file, const cgam_t
                               const char **damaged)
 {
     *damaged = NULL;
-    if (sodium_init() < 0) return cgam_fail(env, CGAM_E_INTERNAL, "libsodium cannot be used");
     char text[HEX + 1];
-    const uint8_t *own = own_digest(file->bytes, (size_t)table->data);
+    const uint8_t *own = find_own_digest(file->bytes, (size_t)table->data);
     if (own) header_digest(file->bytes, (size_t)table->data, own, text);
     if (!own || memcmp(own, text, HEX) != 0) {
         *damaged = "header";

@@ -17,8 +17,8 @@ void cgam_shards_close(cgam_env *env, cgam_shards *shards)
     *shards = (cgam_shards){0};
 }
 
-/* One array more; there is room. */
-static cgam_status take(cgam_env *env, const char *path, cgam_shards *out)
+/* Opens one more array; `arrays` has space for it. */
+static cgam_status add_array(cgam_env *env, const char *path, cgam_shards *out)
 {
     cgam_array *a = &out->arrays[out->count];
     cgam_status status = cgam_array_open(env, path, a);
@@ -41,7 +41,7 @@ static cgam_status take(cgam_env *env, const char *path, cgam_shards *out)
     return CGAM_OK;
 }
 
-static cgam_status make_room(cgam_env *env, size_t count, cgam_shards *out)
+static cgam_status alloc_arrays(cgam_env *env, size_t count, cgam_shards *out)
 {
     out->arrays = cgam_zalloc(env, count, sizeof *out->arrays);
     return out->arrays ? CGAM_OK : cgam_fail_nomem(env, "arrays of a bank");
@@ -49,7 +49,7 @@ static cgam_status make_room(cgam_env *env, size_t count, cgam_shards *out)
 
 /* ---- The order of names ------------------------------------------------------------------------- */
 /* How many digits begin here, leading zeros left out. */
-static size_t digits(const char **at)
+static size_t count_digits(const char **at)
 {
     size_t count = 0;
     while (**at == '0') ++*at;
@@ -63,7 +63,7 @@ static int compare_names(const char *a, const char *b)
     const char *x = a, *y = b;
     while (*x && *y) {
         if (isdigit((unsigned char)*x) && isdigit((unsigned char)*y)) {
-            size_t m = digits(&x), n = digits(&y);
+            size_t m = count_digits(&x), n = count_digits(&y);
             int order = m != n ? (m < n ? -1 : 1) : strncmp(x, y, m);
             if (order != 0) return order;
             x += m;
@@ -78,15 +78,15 @@ static int compare_names(const char *a, const char *b)
     return *x || *y ? (*x ? 1 : -1) : strcmp(a, b);
 }
 
-static int by_name(const void *a, const void *b)
+static int compare_entries(const void *a, const void *b)
 {
     return compare_names(*(const char *const *)a, *(const char *const *)b);
 }
 
 /* ---- An index ----------------------------------------------------------------------------------- */
 /* Its array `member`, in a file beside it. */
-static cgam_status take_listed(cgam_env *env, const char *index, const json_t *file,
-                               const char *member, cgam_shards *out)
+static cgam_status add_listed(cgam_env *env, const char *index, const json_t *file,
+                              const char *member, cgam_shards *out)
 {
     char path[CGAM_PATH_ROOM];
     const char *slash = strrchr(index, '/'), *name = json_string_value(file);
@@ -99,19 +99,19 @@ static cgam_status take_listed(cgam_env *env, const char *index, const json_t *f
                          cgam_path_tail(index), name);
     if (snprintf(path, sizeof path, "%.*s%s:%s", folder, index, name, member) >= (int)sizeof path)
         return cgam_fail(env, CGAM_E_ARG, "%s: a path is too long", cgam_path_tail(index));
-    return take(env, path, out);
+    return add_array(env, path, out);
 }
 
-static cgam_status take_all(cgam_env *env, const char *index, json_t *map, cgam_shards *out)
+static cgam_status add_all(cgam_env *env, const char *index, json_t *map, cgam_shards *out)
 {
     size_t count = json_object_size(map), k = 0;
     const char **names = cgam_alloc(env, count, sizeof *names);
-    cgam_status status = names ? make_room(env, count, out) : cgam_fail_nomem(env, "an index");
+    cgam_status status = names ? alloc_arrays(env, count, out) : cgam_fail_nomem(env, "an index");
     for (void *at = json_object_iter(map); names && at; at = json_object_iter_next(map, at))
         names[k++] = json_object_iter_key(at);
-    if (names) qsort(names, count, sizeof *names, by_name);
+    if (names) qsort(names, count, sizeof *names, compare_entries);
     for (k = 0; k < count && status == CGAM_OK; k++)
-        status = take_listed(env, index, json_object_get(map, names[k]), names[k], out);
+        status = add_listed(env, index, json_object_get(map, names[k]), names[k], out);
     cgam_free(env, names);
     return status;
 }
@@ -126,14 +126,14 @@ static cgam_status open_index(cgam_env *env, const char *path, const char *membe
         status = cgam_fail(env, CGAM_E_FORMAT, "%s: no 'weight_map' with arrays in it",
                            cgam_path_tail(path));
     } else if (!member) {
-        status = take_all(env, path, map, out);
+        status = add_all(env, path, map, out);
     } else if (!json_object_get(map, member)) {
         status =
             cgam_fail(env, CGAM_E_NOT_FOUND, "%s: no array '%.100s'", cgam_path_tail(path), member);
     } else {
-        status = make_room(env, 1, out);
+        status = alloc_arrays(env, 1, out);
         if (status == CGAM_OK)
-            status = take_listed(env, path, json_object_get(map, member), member, out);
+            status = add_listed(env, path, json_object_get(map, member), member, out);
     }
     json_decref(doc);
     return status;
@@ -159,7 +159,8 @@ static bool is_pattern(const char *path)
 }
 
 /* PATTERN, or PATTERN:MEMBER where that matches nothing as it stands; *member is NULL or ":MEMBER". */
-static cgam_status match(cgam_env *env, const char *path, glob_t *found, const char **member)
+static cgam_status match_pattern(cgam_env *env, const char *path, glob_t *found,
+                                 const char **member)
 {
     char pattern[CGAM_PATH_ROOM];
     int code = glob(path, GLOB_NOSORT, NULL, found);
@@ -176,7 +177,7 @@ static cgam_status match(cgam_env *env, const char *path, glob_t *found, const c
     if (code != 0)
         return cgam_fail(env, CGAM_E_NOT_FOUND, "%s: no file has such a name",
                          cgam_path_tail(path));
-    qsort(found->gl_pathv, found->gl_pathc, sizeof *found->gl_pathv, by_name);
+    qsort(found->gl_pathv, found->gl_pathc, sizeof *found->gl_pathv, compare_entries);
     return CGAM_OK;
 }
 
@@ -185,13 +186,13 @@ static cgam_status open_pattern(cgam_env *env, const char *path, cgam_shards *ou
     glob_t found = {0};
     const char *member;
     char one[CGAM_PATH_ROOM];
-    cgam_status status = match(env, path, &found, &member);
-    if (status == CGAM_OK) status = make_room(env, found.gl_pathc, out);
+    cgam_status status = match_pattern(env, path, &found, &member);
+    if (status == CGAM_OK) status = alloc_arrays(env, found.gl_pathc, out);
     for (size_t k = 0; k < found.gl_pathc && status == CGAM_OK; k++) {
         if (snprintf(one, sizeof one, "%s%s", found.gl_pathv[k], member ? member : "") >=
             (int)sizeof one)
             status = cgam_fail(env, CGAM_E_ARG, "%s: a path is too long", cgam_path_tail(path));
-        else status = take(env, one, out);
+        else status = add_array(env, one, out);
     }
     globfree(&found);
     return status;
@@ -209,8 +210,8 @@ cgam_status cgam_shards_open(cgam_env *env, const char *path, cgam_shards *out)
     } else if (is_pattern(path)) {
         status = open_pattern(env, path, out);
     } else {
-        status = make_room(env, 1, out);
-        if (status == CGAM_OK) status = take(env, path, out);
+        status = alloc_arrays(env, 1, out);
+        if (status == CGAM_OK) status = add_array(env, path, out);
     }
     if (status != CGAM_OK) cgam_shards_close(env, out);
     return status;

@@ -1,4 +1,4 @@
-/* shards.h: arrays of one width that lie one below the other, as rows of one matrix.
+/* shards.h: arrays of one width, stacked as the rows of one matrix.
  *
  * A path names them in one of three ways:
  *   FILE or FILE:NAME            one array, as cgam_array_open takes it;
@@ -16,7 +16,7 @@ typedef struct cgam_shards {
     cgam_array *arrays; /* [count] of reals, each [.., d] */
     int64_t count, rows, d;
     cgam_dtype dtype; /* of the first */
-    bool mixed;       /* others have another */
+    bool mixed;       /* others have another type */
 } cgam_shards;
 
 /* Every file is opened, and mapped where cgam_array_open maps it. *out is {0} after a failure. */

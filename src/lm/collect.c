@@ -1,7 +1,14 @@
 /* collect.c: states of prompts, from the store or from the model. */
+#include "base/env.h"
+#include "io/file.h"
+#include "io/placed.h"
+#include "lm/model.h"
+#include "lm/prompt_file.h"
 #include "lm/store.h"
 #include "num/cpu/widen.h"
 
+#include <cgam/lm.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,13 +30,13 @@ typedef struct collection {
     float *out;
     void *stored; /* one prompt's states, or a span of them, as they are stored */
     double *wide;
-    int64_t room; /* numbers of either */
-    float *last;  /* [L + 1, d] of the last token, where all are collected */
-    bool open;    /* a transaction */
+    int64_t capacity; /* numbers of either */
+    float *last;      /* [L + 1, d] of the last token, where all are collected */
+    bool open;        /* a transaction */
     cgam_collected *report;
 } collection;
 
-static cgam_status begin(collection *c)
+static cgam_status begin_transaction(collection *c)
 {
     if (c->open) return CGAM_OK;
     cgam_status status = cgam_store_do(c->store, "BEGIN IMMEDIATE");
@@ -38,7 +45,7 @@ static cgam_status begin(collection *c)
 }
 
 /* As the store has them. */
-static const void *narrow(collection *c, const float *states, int64_t numbers)
+static const void *narrow_states(collection *c, const float *states, int64_t numbers)
 {
     if (c->key.dtype == CGAM_F32) return states;
     cgam_widen(CGAM_F32, states, numbers, c->wide);
@@ -47,16 +54,16 @@ static const void *narrow(collection *c, const float *states, int64_t numbers)
 }
 
 /* Rounds as the store does even without a store, so that both give the same numbers. */
-static cgam_status take(void *user, int64_t which, const float *states)
+static cgam_status collect_states(void *user, int64_t which, const float *states)
 {
     collection *c = user;
     int64_t i = c->chosen[which];
     if (c->there[i]) return CGAM_OK;
     cgam_dtype dtype = c->key.dtype;
-    const void *data = narrow(c, states, c->numbers);
+    const void *data = narrow_states(c, states, c->numbers);
     cgam_status status = CGAM_OK;
     if (c->out) cgam_store_widen(dtype, data, c->numbers, c->out + i * c->numbers);
-    if (c->store) status = begin(c);
+    if (c->store) status = begin_transaction(c);
     c->key.prompt = c->prompts[i];
     if (c->store && status == CGAM_OK)
         status = cgam_store_put(c->store, &c->key, c->texts ? c->texts[i] : NULL, c->opts->note,
@@ -74,20 +81,19 @@ static cgam_status take_span(void *user, const cgam_lm_span *span)
     collection *c = user;
     int64_t i = c->chosen[span->which], numbers = c->numbers * span->count, rest;
     if (c->there[i]) return CGAM_OK;
-    if (numbers > c->room) {
+    if (numbers > c->capacity) {
         cgam_env *env = cgam_lm_env(c->lm);
-        cgam_free(env, c->stored);
-        cgam_free(env, c->wide);
+        cgam_free_all(env, c->stored, c->wide);
         c->stored = cgam_alloc(env, (size_t)numbers, sizeof(float));
         c->wide = cgam_alloc(env, (size_t)numbers, sizeof *c->wide);
         if (!c->stored || !c->wide) return cgam_fail_nomem(env, "states");
-        c->room = numbers;
+        c->capacity = numbers;
     }
     c->key.prompt = c->prompts[i];
-    cgam_status status = begin(c);
+    cgam_status status = begin_transaction(c);
     if (status == CGAM_OK)
         status = cgam_store_put_span(c->store, &c->key, span->first, span->count,
-                                     narrow(c, span->states, numbers),
+                                     narrow_states(c, span->states, numbers),
                                      (size_t)numbers * cgam_dtype_size(c->key.dtype));
     rest = c->prompts[i].count - span->first - span->count;
     if (status != CGAM_OK || rest > 0) return status;
@@ -95,10 +101,10 @@ static cgam_status take_span(void *user, const cgam_lm_span *span)
     for (int64_t l = 0; l <= info.layers; l++)
         memcpy(c->last + l * info.width, span->states + ((l + 1) * span->count - 1) * info.width,
                (size_t)info.width * sizeof *c->last);
-    return take(c, span->which, c->last);
+    return collect_states(c, span->which, c->last);
 }
 
-static cgam_status commit(void *user)
+static cgam_status commit_transaction(void *user)
 {
     collection *c = user;
     if (!c->open) return CGAM_OK;
@@ -124,8 +130,8 @@ static int by_tokens(const void *a, const void *b)
 
 /* What is to be run, if anything is missing. Prompts that begin alike come next to each other: what they share is computed
  * once. */
-static cgam_status list(collection *c, int64_t count, bool missing_only, bool *there,
-                        cgam_lm_prompt *run, int64_t *chosen)
+static cgam_status list_prompts(collection *c, int64_t count, bool missing_only, bool *there,
+                                cgam_lm_prompt *run, int64_t *chosen)
 {
     cgam_env *env = cgam_lm_env(c->lm);
     pending *all = cgam_alloc(env, (size_t)count + 1, sizeof *all);
@@ -146,21 +152,22 @@ static cgam_status list(collection *c, int64_t count, bool missing_only, bool *t
 /* All prompts, since batches must be those of a run that finds nothing, and of those the ones where something is missing. The
  * plain pass rounds so little that this is kept up only for a run that was stopped, where it costs nothing: where the store has parts of batches,
  * from other runs, what is missing goes by itself. */
-static cgam_status choose(collection *c, int64_t count, bool *there, cgam_lm_prompt *run,
-                          int64_t *chosen)
+static cgam_status choose_prompts(collection *c, int64_t count, bool *there, cgam_lm_prompt *run,
+                                  int64_t *chosen)
 {
     cgam_lm_capture_opts o = c->opts->capture;
     bool goes_on = true;
-    cgam_status status = list(c, count, false, there, run, chosen);
+    cgam_status status = list_prompts(c, count, false, there, run, chosen);
     o.there = there;
     if (status == CGAM_OK && o.exact)
         status = cgam_lm_capture_goes_on(c->lm, *chosen, run, &o, &goes_on);
-    return status == CGAM_OK && !goes_on ? list(c, count, true, there, run, chosen) : status;
+    return status == CGAM_OK && !goes_on ? list_prompts(c, count, true, there, run, chosen)
+                                         : status;
 }
 
 /* Those that the store has go to out. Equal prompts are run once each: a few more rows cost less than looking for
  * them. */
-static cgam_status look_up(collection *c, int64_t count, int64_t *missing)
+static cgam_status look_up_prompts(collection *c, int64_t count, int64_t *missing)
 {
     cgam_status status = CGAM_OK;
     for (int64_t i = 0; i < count && status == CGAM_OK; i++) {
@@ -174,7 +181,7 @@ static cgam_status look_up(collection *c, int64_t count, int64_t *missing)
             status = cgam_store_get_spans(c->store, &c->key, &info, NULL, NULL, &found);
         }
         if (status == CGAM_OK && found && c->opts->places) {
-            status = begin(c);
+            status = begin_transaction(c);
             if (status == CGAM_OK)
                 status = cgam_store_put_place(c->store, &c->key, &c->opts->places[i]);
         }
@@ -223,21 +230,21 @@ cgam_status cgam_lm_collect(cgam_lm *lm, cgam_store *store, int64_t count,
     c.stored = cgam_alloc(env, (size_t)c.numbers, sizeof(float));
     c.wide = cgam_alloc(env, (size_t)c.numbers, sizeof *c.wide);
     c.last = cgam_alloc(env, (size_t)c.numbers, sizeof *c.last);
-    c.room = c.numbers;
+    c.capacity = c.numbers;
     if (!run || !there || !c.chosen || !c.there || !c.stored || !c.wide || !c.last)
         status = cgam_fail_nomem(env, "states");
-    if (status == CGAM_OK) status = look_up(&c, count, &missing);
-    if (status == CGAM_OK && missing > 0) status = choose(&c, count, there, run, &chosen);
-    if (status == CGAM_OK) status = commit(&c);
+    if (status == CGAM_OK) status = look_up_prompts(&c, count, &missing);
+    if (status == CGAM_OK && missing > 0) status = choose_prompts(&c, count, there, run, &chosen);
+    if (status == CGAM_OK) status = commit_transaction(&c);
     if (status == CGAM_OK && missing > 0) {
         double start = cgam_clock();
-        o.capture.batch_end = commit;
+        o.capture.batch_end = commit_transaction;
         o.capture.there = there;
         cgam_lm_observe_opts all = cgam_lm_observe_opts_default();
         all.run = o.capture;
         all.all_tokens = true;
         status = o.all_tokens ? cgam_lm_observe(lm, chosen, run, &all, take_span, &c)
-                              : cgam_lm_capture(lm, chosen, run, &o.capture, take, &c);
+                              : cgam_lm_capture(lm, chosen, run, &o.capture, collect_states, &c);
         c.report->seconds = cgam_clock() - start;
     }
     if (c.open) { /* the batch in flight failed */
@@ -246,13 +253,7 @@ cgam_status cgam_lm_collect(cgam_lm *lm, cgam_store *store, int64_t count,
         if (cgam_store_do(store, "ROLLBACK") != CGAM_OK || status != CGAM_OK)
             cgam_fail(env, status, "%s", message);
     }
-    cgam_free(env, run);
-    cgam_free(env, there);
-    cgam_free(env, c.chosen);
-    cgam_free(env, c.there);
-    cgam_free(env, c.stored);
-    cgam_free(env, c.wide);
-    cgam_free(env, c.last);
+    cgam_free_all(env, run, there, c.chosen, c.there, c.stored, c.wide, c.last);
     return status;
 }
 
@@ -282,8 +283,85 @@ cgam_status cgam_lm_collect_prompts(cgam_lm *lm, cgam_store *store, const cgam_p
     if (status == CGAM_OK) status = cgam_lm_collect(lm, store, n, prompts, texts, &o, out, report);
     for (int64_t i = 0; i < made; i++)
         cgam_lm_tokens_free(lm, (void *)(uintptr_t)prompts[i].tokens);
-    cgam_free(env, prompts);
-    cgam_free(env, texts);
-    cgam_free(env, places);
+    cgam_free_all(env, prompts, texts, places);
+    return status;
+}
+
+/* ---- States in a file ------------------------------------------------------------------------ */
+/* Spans of states to their places in a file. */
+
+typedef struct saving {
+    cgam_placed *file;
+    const cgam_lm_prompt *prompts;
+    int64_t layers, width;
+    bool all_tokens;
+} saving;
+
+static cgam_status write_span(void *user, const cgam_lm_span *span)
+{
+    const saving *s = user;
+    int64_t one = s->layers * s->width, tokens = s->prompts[span->which].count;
+    if (!s->all_tokens) return cgam_placed_put(s->file, 0, span->which * one, one, span->states);
+    cgam_status status = CGAM_OK;
+    for (int64_t l = 0; l < s->layers && status == CGAM_OK; l++)
+        status = cgam_placed_put(s->file, (int)span->which, (l * tokens + span->first) * s->width,
+                                 span->count * s->width, span->states + l * span->count * s->width);
+    return status;
+}
+
+/* Arrays p0, p1, ..; names [count][NAME], shapes [count][3] are the caller's. */
+enum { NAME = 24 };
+
+static cgam_status begin_all(cgam_env *env, const char *path, int64_t count, const saving *s,
+                             cgam_placed **out)
+{
+    cgam_named_array *arrays = cgam_alloc(env, (size_t)count, sizeof *arrays);
+    int64_t *shapes = cgam_alloc(env, 3 * (size_t)count, sizeof *shapes);
+    char *names = cgam_alloc(env, (size_t)count, NAME);
+    cgam_status status = arrays && shapes && names ? CGAM_OK : cgam_fail_nomem(env, "states");
+    for (int64_t i = 0; i < count && status == CGAM_OK; i++) {
+        int64_t *shape = shapes + 3 * i;
+        snprintf(names + i * NAME, NAME, "p%lld", (long long)i);
+        shape[0] = s->layers;
+        shape[1] = s->prompts[i].count;
+        shape[2] = s->width;
+        arrays[i] = (cgam_named_array){names + i * NAME, CGAM_F32, 3, shape, NULL};
+    }
+    if (status == CGAM_OK) status = cgam_placed_begin(env, path, (int)count, arrays, out);
+    cgam_free_all(env, arrays, shapes, names);
+    return status;
+}
+
+cgam_status cgam_lm_states_write(cgam_lm *lm, int64_t count, const cgam_lm_prompt *prompts,
+                                 const cgam_lm_observe_opts *opts, const char *path)
+{
+    enum { PROMPTS_MAX = 1 << 20 };
+    cgam_env *env = cgam_lm_env(lm);
+    cgam_lm_info info = cgam_lm_describe(lm);
+    cgam_lm_observe_opts o = opts ? *opts : cgam_lm_observe_opts_default();
+    o.states = true;
+    o.scores = false;
+    o.from = NULL;
+    o.run.no_states = false;
+    o.run.batch_end = NULL;
+    saving s = {.prompts = prompts,
+                .layers = o.layers ? o.layers_count : info.layers + 1,
+                .width = info.width,
+                .all_tokens = o.all_tokens};
+    if (count < 1 || count > PROMPTS_MAX)
+        return cgam_fail(env, CGAM_E_ARG, "states of %lld prompts: 1 to %d are possible",
+                         (long long)count, PROMPTS_MAX);
+    if (o.all_tokens && count > 1 && cgam_path_ends(path, ".npy"))
+        return cgam_fail(env, CGAM_E_ARG,
+                         "%s: all tokens of several prompts need a .safetensors file",
+                         cgam_path_tail(path));
+    const cgam_named_array last = {"states", CGAM_F32, 3,
+                                   (const int64_t[]){count, s.layers, s.width}, NULL};
+    cgam_status status = o.all_tokens ? begin_all(env, path, count, &s, &s.file)
+                                      : cgam_placed_begin(env, path, 1, &last, &s.file);
+    if (status != CGAM_OK) return status;
+    status = cgam_lm_observe(lm, count, prompts, &o, write_span, &s);
+    if (status == CGAM_OK) return cgam_placed_finish(s.file);
+    cgam_placed_abandon(s.file);
     return status;
 }

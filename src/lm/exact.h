@@ -2,6 +2,7 @@
 #ifndef CGAM_SRC_LM_EXACT_H
 #define CGAM_SRC_LM_EXACT_H
 
+#include "lm/edit.h"
 #include "lm/llama.h"
 #include "num/cpu/cpu.h"
 
@@ -22,8 +23,8 @@ typedef struct cgam_exact_segment {
 
 /* Keys and values of sequences, kept between passes: row `position` of a sequence after each layer. */
 typedef struct cgam_exact_cache {
-    int64_t sequences, room; /* room: tokens of each */
-    float *k, *v;            /* [layers, sequences, room, heads_kv head] */
+    int64_t sequences, capacity; /* capacity: tokens of each */
+    float *k, *v;                /* [layers, sequences, capacity, heads_kv head] */
 } cgam_exact_cache;
 
 typedef struct cgam_exact {
@@ -46,7 +47,7 @@ typedef struct cgam_exact {
 /* Room for batches of that size; cached: with a cache of so many sequences and tokens of each, 0:
  * none. Always followed by cgam_exact_free, also after a failure. */
 CGAM_NODISCARD cgam_status cgam_exact_new(cgam_exact *p, cgam_lm *lm, int64_t tokens,
-                                          int64_t segments, int64_t cached, int64_t cache_room);
+                                          int64_t segments, int64_t cached, int64_t cache_capacity);
 void cgam_exact_free(cgam_exact *p);
 
 /* Appends a segment to the batch, which p->tokens = p->segments = 0 empties; seg has its

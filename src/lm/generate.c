@@ -5,11 +5,12 @@
  * draws from stream i of the seed, so it does not depend on what is generated beside it. */
 #include "base/env.h"
 #include "base/names.h"
+#include "lm/model.h"
 #include "lm/scores.h"
 #include "lm/stream.h"
 
-#include <cgam/generate.h>
-#include <cgam/rng.h>
+#include <cgam/base.h>
+#include <cgam/lm.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,10 +39,10 @@ void cgam_lm_texts_free(cgam_lm *lm, int64_t count, cgam_lm_text *texts)
 typedef struct writing {
     cgam_lm_text *out;
     cgam_rng rng;
-    size_t length, room; /* bytes of out->text */
-    size_t told;         /* of them, handed to `each` */
-    int64_t most;        /* tokens */
-    int32_t next;        /* drawn, to be run */
+    size_t length, capacity; /* bytes of out->text */
+    size_t told;             /* of them, handed to `each` */
+    int64_t most;            /* tokens */
+    int32_t next;            /* drawn, to be run */
     bool alive;
 } writing;
 
@@ -67,39 +68,40 @@ static int most_likely_first(const void *a, const void *b)
 }
 
 /* Divided, not times 1 / temperature, which may be infinite: 0 / temperature is then still 0. */
-static double weight(const generation *g, float score, double top)
+static double token_weight(const generation *g, float score, double top)
 {
     return exp(((double)score - top) / g->o->temperature);
 }
 
-static int32_t sample(const generation *g, const float *scores, double top, cgam_rng *rng)
+static int32_t sample_token(const generation *g, const float *scores, double top, cgam_rng *rng)
 {
     double sum = 0, u = cgam_rng_uniform(rng);
     int64_t n = g->vocab;
     for (int64_t k = 0; k < n; k++) g->sorted[k] = (likely){scores[k], (int32_t)k};
-    for (int64_t k = 0; k < n; k++) sum += weight(g, scores[k], top);
+    for (int64_t k = 0; k < n; k++) sum += token_weight(g, scores[k], top);
     if (g->o->top_p < 1) {
         double held = 0, all = sum;
         qsort(g->sorted, (size_t)n, sizeof *g->sorted, most_likely_first);
         for (n = 0; n < g->vocab && (n == 0 || held < g->o->top_p * all); n++)
-            held += weight(g, g->sorted[n].score, top);
+            held += token_weight(g, g->sorted[n].score, top);
         sum = held;
     }
     double passed = 0;
     for (int64_t k = 0; k < n; k++) {
-        passed += weight(g, g->sorted[k].score, top);
+        passed += token_weight(g, g->sorted[k].score, top);
         if (u * sum < passed) return g->sorted[k].token;
     }
     return g->sorted[n - 1].token; /* rounding */
 }
 
-static cgam_status draw(const generation *g, const float *scores, writing *w, cgam_lm_token *out)
+static cgam_status draw_token(const generation *g, const float *scores, writing *w,
+                              cgam_lm_token *out)
 {
     cgam_softmax all = cgam_scores_softmax(scores, g->vocab);
     if (!isfinite(all.top) || !isfinite(all.sum))
         return cgam_fail(g->env, CGAM_E_VALUE, "token %lld: a score is no number",
                          (long long)w->out->count);
-    out->id = g->o->temperature > 0 ? sample(g, scores, all.top, &w->rng)
+    out->id = g->o->temperature > 0 ? sample_token(g, scores, all.top, &w->rng)
                                     : (int32_t)cgam_scores_top(scores, g->vocab);
     out->log_p = cgam_scores_log_p(&all, (double)scores[out->id]);
     out->neff = exp(cgam_softmax_entropy(&all));
@@ -107,17 +109,17 @@ static cgam_status draw(const generation *g, const float *scores, writing *w, cg
 }
 
 /* ---- Text --------------------------------------------------------------------------------- */
-static cgam_status append(const generation *g, writing *w, const char *piece)
+static cgam_status append_piece(const generation *g, writing *w, const char *piece)
 {
     size_t n = strlen(piece);
-    if (w->length + n + 1 > w->room) {
-        size_t room = 2 * w->room + n + 64;
-        char *more = cgam_alloc(g->env, room, 1);
+    if (w->length + n + 1 > w->capacity) {
+        size_t capacity = 2 * w->capacity + n + 64;
+        char *more = cgam_alloc(g->env, capacity, 1);
         if (!more) return cgam_fail_nomem(g->env, "a text");
         if (w->length > 0) memcpy(more, w->out->text, w->length);
         cgam_free(g->env, w->out->text);
         w->out->text = more;
-        w->room = room;
+        w->capacity = capacity;
     }
     memcpy(w->out->text + w->length, piece, n + 1);
     w->length += n;
@@ -125,7 +127,7 @@ static cgam_status append(const generation *g, writing *w, const char *piece)
 }
 
 /* Cuts the text before the first stop word in what was not told; whether there was one. */
-static bool cut(const generation *g, writing *w)
+static bool cut_at_stop_word(const generation *g, writing *w)
 {
     const char *first = NULL;
     for (int64_t i = 0; i < g->o->stop_count; i++) {
@@ -139,7 +141,7 @@ static bool cut(const generation *g, writing *w)
 }
 
 /* Bytes at the end that may become a stop word or are the beginning of a letter. */
-static size_t unsettled(const generation *g, const writing *w)
+static size_t unsettled_bytes(const generation *g, const writing *w)
 {
     const char *end = w->out->text + w->length;
     size_t left = w->length - w->told, most = 0;
@@ -156,8 +158,8 @@ static size_t unsettled(const generation *g, const writing *w)
 }
 
 /* Tells what has become certain: all but the last `kept` bytes. */
-static cgam_status tell(const generation *g, writing *w, int64_t which, const cgam_lm_token *token,
-                        size_t kept)
+static cgam_status report_token(const generation *g, writing *w, int64_t which,
+                                const cgam_lm_token *token, size_t kept)
 {
     if (!g->o->each) return CGAM_OK;
     size_t end = w->length - kept;
@@ -169,31 +171,31 @@ static cgam_status tell(const generation *g, writing *w, int64_t which, const cg
     return status;
 }
 
-static cgam_status finish(const generation *g, writing *w, int64_t which, cgam_lm_stop stop)
+static cgam_status finish_text(const generation *g, writing *w, int64_t which, cgam_lm_stop stop)
 {
     if (!w->alive) return CGAM_OK;
     w->alive = false;
     w->out->stop = stop;
-    return tell(g, w, which, NULL, 0);
+    return report_token(g, w, which, NULL, 0);
 }
 
 /* One token more for a text, from the scores of what follows it. */
-static cgam_status advance(const generation *g, writing *w, int64_t which, const float *scores)
+static cgam_status advance_text(const generation *g, writing *w, int64_t which, const float *scores)
 {
     char piece[512];
     cgam_lm_token token;
-    cgam_status status = draw(g, scores, w, &token);
+    cgam_status status = draw_token(g, scores, w, &token);
     if (status != CGAM_OK) return status;
-    if (cgam_lm_ends(g->lm, token.id)) return finish(g, w, which, CGAM_LM_STOP_EOS);
+    if (cgam_lm_ends(g->lm, token.id)) return finish_text(g, w, which, CGAM_LM_STOP_EOS);
     w->out->tokens[w->out->count++] = token;
     w->next = token.id;
-    status = append(g, w, cgam_lm_piece(g->lm, token.id, piece, sizeof piece));
+    status = append_piece(g, w, cgam_lm_piece(g->lm, token.id, piece, sizeof piece));
     if (status != CGAM_OK) return status;
-    bool stopped = cut(g, w);
-    status = tell(g, w, which, &token, stopped ? 0 : unsettled(g, w));
+    bool stopped = cut_at_stop_word(g, w);
+    status = report_token(g, w, which, &token, stopped ? 0 : unsettled_bytes(g, w));
     if (status != CGAM_OK) return status;
-    if (stopped) return finish(g, w, which, CGAM_LM_STOP_WORD);
-    if (w->out->count == w->most) return finish(g, w, which, CGAM_LM_STOP_LENGTH);
+    if (stopped) return finish_text(g, w, which, CGAM_LM_STOP_WORD);
+    if (w->out->count == w->most) return finish_text(g, w, which, CGAM_LM_STOP_LENGTH);
     return CGAM_OK;
 }
 
@@ -208,7 +210,8 @@ static cgam_status write_group(const generation *g, int64_t first, const cgam_st
     while (status == CGAM_OK && any) {
         any = false;
         for (int64_t i = 0; i < so->count && status == CGAM_OK; i++)
-            if (w[i].alive) status = advance(g, &w[i], first + i, cgam_stream_scores(stream, i));
+            if (w[i].alive)
+                status = advance_text(g, &w[i], first + i, cgam_stream_scores(stream, i));
         for (int64_t i = 0; i < so->count; i++) {
             alive[i] = w[i].alive;
             tokens[i] = w[i].next;
@@ -220,23 +223,23 @@ static cgam_status write_group(const generation *g, int64_t first, const cgam_st
     if (status == CGAM_E_INTERRUPTED) {
         status = CGAM_OK;
         for (int64_t i = 0; i < so->count && status == CGAM_OK; i++)
-            status = finish(g, &w[i], first + i, CGAM_LM_STOP_INTERRUPT);
+            status = finish_text(g, &w[i], first + i, CGAM_LM_STOP_INTERRUPT);
     }
     return status;
 }
 
-static cgam_status begin(const generation *g, int64_t which, const cgam_lm_prompt *prompt,
-                         cgam_lm_text *out, writing *w)
+static cgam_status begin_text(const generation *g, int64_t which, const cgam_lm_prompt *prompt,
+                              cgam_lm_text *out, writing *w)
 {
     int64_t left = cgam_lm_describe(g->lm).context - prompt->count + 1; /* the last is not run */
     *w = (writing){.out = out, .rng = cgam_rng_stream(g->o->seed, (uint64_t)which), .alive = true};
     w->most = g->o->max_tokens < left ? g->o->max_tokens : left;
     if (w->most < 1) w->most = 1; /* a prompt that is too long is named by whoever runs it */
     out->tokens = cgam_alloc(g->env, (size_t)w->most, sizeof *out->tokens);
-    return out->tokens ? append(g, w, "") : cgam_fail_nomem(g->env, "a text");
+    return out->tokens ? append_piece(g, w, "") : cgam_fail_nomem(g->env, "a text");
 }
 
-static cgam_status check(cgam_env *env, const cgam_lm_generate_opts *o)
+static cgam_status check_opts(cgam_env *env, const cgam_lm_generate_opts *o)
 {
     enum { TOKENS_MAX = 1 << 20 };
     if (o->max_tokens < 1 || o->max_tokens > TOKENS_MAX)
@@ -260,7 +263,7 @@ cgam_status cgam_lm_generate(cgam_lm *lm, int64_t count, const cgam_lm_prompt *p
     cgam_env *env = cgam_lm_env(lm);
     for (int64_t i = 0; i < count; i++) out[i] = (cgam_lm_text){0};
     generation g = {.lm = lm, .env = env, .o = &o, .vocab = cgam_lm_describe(lm).vocab};
-    cgam_status status = check(env, &o);
+    cgam_status status = check_opts(env, &o);
     if (status != CGAM_OK || count < 1) return status;
     int64_t longest = 1;
     writing w[CGAM_STREAMS_MAX];
@@ -275,7 +278,7 @@ cgam_status cgam_lm_generate(cgam_lm *lm, int64_t count, const cgam_lm_prompt *p
         if (n > count - first) n = count - first;
         if (n < 1) n = 1;
         for (int64_t i = 0; i < n && status == CGAM_OK; i++) {
-            status = begin(&g, first + i, &prompts[first + i], &out[first + i], &w[i]);
+            status = begin_text(&g, first + i, &prompts[first + i], &out[first + i], &w[i]);
             more = w[i].most > more ? w[i].most : more;
         }
         cgam_stream_opts so = {.exact = o.exact,

@@ -3,7 +3,7 @@
 
 #include "num/cpu/widen.h"
 
-#include <cgam/rng.h>
+#include <cgam/base.h>
 #include <string.h>
 
 enum { PARTS = 8, PATTERNS = 4, LANES = 8 }; /* of a block, of a part, of a pattern */
@@ -62,7 +62,7 @@ void cgam_iq2_decode(const cgam_iq2 *tables, const void *blocks, int64_t n, uint
 }
 
 /* A block of factor 1 in which everything is pattern `pattern` with the signs `sign`. */
-static void uniform(int pattern, uint32_t sign, uint8_t *block)
+static void fill_uniform_block(int pattern, uint32_t sign, uint8_t *block)
 {
     const uint16_t eight = 0x4800; /* in f16: 8 (1/2 + 0) / 4 is 1 */
     uint32_t word = sign * (1 + (1U << 7) + (1U << 14) + (1U << 21));
@@ -73,7 +73,7 @@ static void uniform(int pattern, uint32_t sign, uint8_t *block)
     }
 }
 
-static bool agrees(cgam_to_float *judge, const cgam_iq2 *tables)
+static bool tables_agree(cgam_to_float *judge, const cgam_iq2 *tables)
 {
     enum { TRIALS = 100 };
     cgam_rng rng = cgam_rng_stream(1, 0);
@@ -111,12 +111,12 @@ bool cgam_iq2_learn(cgam_to_float *judge, cgam_iq2 *out)
     uint8_t block[CGAM_IQ2_BYTES];
     float first[CGAM_IQ2_NUMBERS], turned[CGAM_IQ2_NUMBERS];
     for (int k = 0; k < 256; k++) {
-        uniform(k, 0, block);
+        fill_uniform_block(k, 0, block);
         judge(block, first, CGAM_IQ2_NUMBERS);
         memcpy(out->pattern[k], first, sizeof out->pattern[k]);
     }
     for (uint32_t s = 0; s < 128; s++) {
-        uniform(255, s, block);
+        fill_uniform_block(255, s, block);
         judge(block, turned, CGAM_IQ2_NUMBERS);
         for (int j = 0; j < LANES; j++) {
             uint32_t a, b;
@@ -126,5 +126,5 @@ bool cgam_iq2_learn(cgam_to_float *judge, cgam_iq2 *out)
         }
     }
     out->coded = learn_codes(out);
-    return agrees(judge, out);
+    return tables_agree(judge, out);
 }

@@ -2,45 +2,33 @@
  *
  * With m the largest score and A, B, C the sums over the vocabulary of e^(s-m), (s-m) e^(s-m) and
  * e^(2(s-m)):  entropy = log A - B/A,  sum p^2 = C / A^2. */
+#include "lm/lens.h"
 #include "base/blas.h"
 #include "base/env.h"
 #include "base/names.h"
+#include "memory/bank.h"
+#include "num/cpu/widen.h"
 #include "num/softmax.h"
 
-#include <cgam/lens.h>
+#include <cgam/lm.h>
 #include <math.h>
 #include <string.h>
 
-struct cgam_lens {
-    cgam_env *env;
-    int64_t vocab, width;
-    float *Z, *gain, *bias, *offset; /* [vocab, width], [width], [width], [vocab] */
-    cgam_lm_norm norm;
-    bool shifted;  /* offset is not all zero */
-    bool by_state; /* and all of it is Z bias */
-    double off;    /* how far NORM is from libllama's own scores, relative */
-};
-
 enum { ROWS = 512 };
-static const double off_allowed = 0.2; /* activations in 8 bits leave 2 to 13 % */
 
 CGAM_NAMES(cgam_lens_kind, cgam_lens_kind, "raw", "gain", "norm")
 
 void cgam_lens_free(cgam_lens *lens)
 {
     if (!lens) return;
-    cgam_free(lens->env, lens->Z);
-    cgam_free(lens->env, lens->gain);
-    cgam_free(lens->env, lens->bias);
-    cgam_free(lens->env, lens->offset);
-    cgam_free(lens->env, lens);
+    cgam_free_all(lens->env, lens->Z, lens->gain, lens->bias, lens->offset, lens);
 }
 
-static cgam_status make(cgam_env *env, int64_t vocab, int64_t width, cgam_lens **out)
+static cgam_status new_lens(cgam_env *env, int64_t vocab, int64_t width, cgam_lens **out)
 {
     *out = NULL;
-    cgam_status room = cgam_blas_room(env);
-    if (room != CGAM_OK) return room;
+    cgam_status status = cgam_blas_check_space(env);
+    if (status != CGAM_OK) return status;
     cgam_lens *lens = cgam_zalloc(env, 1, sizeof *lens);
     if (!lens) return cgam_fail_nomem(env, "a lens");
     *lens = (cgam_lens){.env = env, .vocab = vocab, .width = width};
@@ -69,7 +57,7 @@ static void add_bias(cgam_lens *lens)
 
 cgam_status cgam_lens_make(cgam_env *env, const cgam_lens_parts *parts, cgam_lens **out)
 {
-    cgam_status status = make(env, parts->vocab, parts->width, out);
+    cgam_status status = new_lens(env, parts->vocab, parts->width, out);
     if (status != CGAM_OK) return status;
     cgam_lens *lens = *out;
     memcpy(lens->Z, parts->Z, (size_t)(lens->vocab * lens->width) * sizeof *lens->Z);
@@ -88,7 +76,7 @@ typedef struct last_state {
     float *to;
 } last_state;
 
-static cgam_status keep_last(void *user, int64_t which, const float *states)
+static cgam_status copy_last_state(void *user, int64_t which, const float *states)
 {
     (void)which;
     const last_state *last = user;
@@ -97,20 +85,20 @@ static cgam_status keep_last(void *user, int64_t which, const float *states)
 }
 
 /* The distance of NORM's scores from libllama's own after one token. */
-static cgam_status compare(cgam_lens *lens, cgam_lm *lm)
+static cgam_status compare_with_llama(cgam_lens *lens, cgam_lm *lm)
 {
     cgam_env *env = lens->env;
     int64_t n = lens->vocab;
     int32_t *tokens = NULL;
     int64_t count = 0;
-    float *room = cgam_alloc(env, (size_t)(2 * n + lens->width), sizeof *room);
-    cgam_status status =
-        room ? cgam_lm_tokenize(lm, "The", true, &tokens, &count) : cgam_fail_nomem(env, "scores");
+    float *buffer = cgam_alloc(env, (size_t)(2 * n + lens->width), sizeof *buffer);
+    cgam_status status = buffer ? cgam_lm_tokenize(lm, "The", true, &tokens, &count)
+                                : cgam_fail_nomem(env, "scores");
     if (status == CGAM_OK && count > 0) {
-        float *theirs = room, *ours = room + n, *state = room + 2 * n;
+        float *theirs = buffer, *ours = buffer + n, *state = buffer + 2 * n;
         last_state last = {cgam_lm_describe(lm).layers, lens->width, state};
         const cgam_lm_prompt prompt = {tokens, count};
-        status = cgam_lm_capture(lm, 1, &prompt, NULL, keep_last, &last);
+        status = cgam_lm_capture(lm, 1, &prompt, NULL, copy_last_state, &last);
         if (status == CGAM_OK) status = cgam_lm_logits(lm, &prompt, theirs);
         if (status == CGAM_OK)
             status = cgam_lens_scores(lens, CGAM_LENS_NORM, 1, state, lens->width, ours);
@@ -122,14 +110,14 @@ static cgam_status compare(cgam_lens *lens, cgam_lm *lm)
         lens->off = size > 0 ? sqrt(off / size) : 0;
     }
     cgam_lm_tokens_free(lm, tokens);
-    cgam_free(env, room);
+    cgam_free(env, buffer);
     return status;
 }
 
 cgam_status cgam_lens_new(cgam_lm *lm, cgam_lens **out)
 {
     cgam_lm_info info = cgam_lm_describe(lm);
-    cgam_status status = make(cgam_lm_env(lm), info.vocab, info.width, out);
+    cgam_status status = new_lens(cgam_lm_env(lm), info.vocab, info.width, out);
     if (status != CGAM_OK) return status;
     cgam_lens *lens = *out;
     status = cgam_lm_unembedding(lm, lens->Z);
@@ -140,33 +128,12 @@ cgam_status cgam_lens_new(cgam_lm *lm, cgam_lens **out)
         lens->shifted = true;
         add_bias(lens);
     }
-    if (status == CGAM_OK) status = compare(lens, lm);
+    if (status == CGAM_OK) status = compare_with_llama(lens, lm);
     if (status != CGAM_OK) {
         cgam_lens_free(lens);
         *out = NULL;
     }
     return status;
-}
-
-cgam_env *cgam_lens_env(const cgam_lens *lens) { return lens->env; }
-
-int64_t cgam_lens_vocab(const cgam_lens *lens) { return lens->vocab; }
-
-int64_t cgam_lens_width(const cgam_lens *lens) { return lens->width; }
-
-bool cgam_lens_has_norm(const cgam_lens *lens) { return lens->off <= off_allowed; }
-
-bool cgam_lens_linear(const cgam_lens *lens) { return !lens->shifted; }
-
-const float *cgam_lens_offset(const cgam_lens *lens) { return lens->shifted ? lens->offset : NULL; }
-
-const float *cgam_lens_bias(const cgam_lens *lens) { return lens->by_state ? lens->bias : NULL; }
-
-cgam_lm_norm cgam_lens_norm(const cgam_lens *lens) { return lens->norm; }
-
-const float *cgam_lens_row(const cgam_lens *lens, int64_t token)
-{
-    return lens->Z + token * lens->width;
 }
 
 double cgam_lens_row_norm(const cgam_lens *lens, cgam_lens_kind kind, int64_t token)
@@ -181,7 +148,7 @@ double cgam_lens_row_norm(const cgam_lens *lens, cgam_lens_kind kind, int64_t to
 }
 
 /* What is taken off a state before it is weighed. */
-static double middle(const cgam_lens *lens, cgam_lens_kind kind, const float *h)
+static double mean_of_state(const cgam_lens *lens, cgam_lens_kind kind, const float *h)
 {
     double sum = 0;
     if (kind == CGAM_LENS_RAW || !lens->norm.centred) return 0;
@@ -192,7 +159,7 @@ static double middle(const cgam_lens *lens, cgam_lens_kind kind, const float *h)
 double cgam_lens_state(const cgam_lens *lens, cgam_lens_kind kind, const float *h, double *x)
 {
     int64_t d = lens->width;
-    double square = 0, factor = 1, m = middle(lens, kind, h);
+    double square = 0, factor = 1, m = mean_of_state(lens, kind, h);
     for (int64_t j = 0; j < d; j++) square += ((double)h[j] - m) * ((double)h[j] - m);
     if (kind == CGAM_LENS_NORM) factor = 1 / sqrt(square / (double)d + lens->norm.epsilon);
     for (int64_t j = 0; j < d; j++)
@@ -203,7 +170,7 @@ double cgam_lens_state(const cgam_lens *lens, cgam_lens_kind kind, const float *
 double cgam_lens_dot(const cgam_lens *lens, cgam_lens_kind kind, int64_t token, const float *h)
 {
     const float *row = cgam_lens_row(lens, token);
-    double sum = 0, square = 0, m = middle(lens, kind, h);
+    double sum = 0, square = 0, m = mean_of_state(lens, kind, h);
     for (int64_t j = 0; j < lens->width; j++) {
         double x = (double)h[j] - m;
         square += x * x;
@@ -222,7 +189,7 @@ typedef struct product {
     float keep;     /* 1: out holds what the products are added to */
 } product;
 
-static cgam_status multiply(void *arg, int64_t i)
+static cgam_status score_rows(void *arg, int64_t i)
 {
     const product *job = arg;
     const cgam_lens *lens = job->lens;
@@ -247,8 +214,7 @@ cgam_status cgam_lens_scores(const cgam_lens *lens, cgam_lens_kind kind, int64_t
     float *x = cgam_alloc(env, (size_t)(count * d), sizeof *x);
     double *wide = cgam_alloc(env, (size_t)d, sizeof *wide);
     if (!x || !wide) {
-        cgam_free(env, x);
-        cgam_free(env, wide);
+        cgam_free_all(env, x, wide);
         return cgam_fail_nomem(env, "states");
     }
     bool shifted = kind == CGAM_LENS_NORM && lens->shifted;
@@ -258,9 +224,8 @@ cgam_status cgam_lens_scores(const cgam_lens *lens, cgam_lens_kind kind, int64_t
         if (shifted) memcpy(out + i * lens->vocab, lens->offset, (size_t)lens->vocab * sizeof *out);
     }
     product job = {lens, count, x, out, shifted ? 1 : 0};
-    cgam_status status = cgam_parallel(env, (lens->vocab + ROWS - 1) / ROWS, multiply, &job);
-    cgam_free(env, x);
-    cgam_free(env, wide);
+    cgam_status status = cgam_parallel(env, (lens->vocab + ROWS - 1) / ROWS, score_rows, &job);
+    cgam_free_all(env, x, wide);
     return status;
 }
 
@@ -298,7 +263,7 @@ cgam_status cgam_lens_pull(const cgam_lens *lens, int64_t count, const float *H,
     for (int64_t i = 0; i < count && status == CGAM_OK; i++) {
         const float *h = H + i * stride;
         float *w = out + i * d;
-        double square = 0, dot = 0, mean = 0, m = middle(lens, CGAM_LENS_NORM, h);
+        double square = 0, dot = 0, mean = 0, m = mean_of_state(lens, CGAM_LENS_NORM, h);
         for (int64_t j = 0; j < d; j++) square += ((double)h[j] - m) * ((double)h[j] - m);
         double f = 1 / sqrt(square / (double)d + lens->norm.epsilon);
         for (int64_t j = 0; j < d; j++) {
@@ -327,7 +292,7 @@ typedef struct reading {
     cgam_answer *answer;
 } reading;
 
-static cgam_status read_one(void *arg, int64_t i)
+static cgam_status read_state(void *arg, int64_t i)
 {
     const reading *job = arg;
     int64_t n = job->lens->vocab, at = job->from + i, y = job->target ? job->target[at] : 0;
@@ -355,14 +320,14 @@ static cgam_status read_one(void *arg, int64_t i)
     return CGAM_OK;
 }
 
-static cgam_status read_all(cgam_lens_kind kind, int64_t count, const float *H, int64_t stride,
-                            reading *job)
+static cgam_status read_states(cgam_lens_kind kind, int64_t count, const float *H, int64_t stride,
+                               reading *job)
 {
     enum { AT_ONCE = 256 };
     const cgam_lens *lens = job->lens;
     cgam_env *env = lens->env;
-    int64_t room = count < AT_ONCE ? count : AT_ONCE;
-    float *scores = cgam_alloc(env, (size_t)(room * lens->vocab), sizeof *scores);
+    int64_t batch = count < AT_ONCE ? count : AT_ONCE;
+    float *scores = cgam_alloc(env, (size_t)(batch * lens->vocab), sizeof *scores);
     if (!scores) return cgam_fail_nomem(env, "scores");
     cgam_status status = CGAM_OK;
     job->scores = scores;
@@ -370,7 +335,7 @@ static cgam_status read_all(cgam_lens_kind kind, int64_t count, const float *H, 
         int64_t m = count - i < AT_ONCE ? count - i : AT_ONCE;
         job->from = i;
         status = cgam_lens_scores(lens, kind, m, H + i * stride, stride, scores);
-        if (status == CGAM_OK) status = cgam_parallel(env, m, read_one, job);
+        if (status == CGAM_OK) status = cgam_parallel(env, m, read_state, job);
     }
     cgam_free(env, scores);
     return status;
@@ -381,7 +346,7 @@ cgam_status cgam_lens_spread(const cgam_lens *lens, cgam_lens_kind kind, int64_t
                              const int32_t *tokens, cgam_spread *out)
 {
     reading job = {.lens = lens, .n_tokens = n_tokens, .tokens = tokens, .spread = out};
-    return read_all(kind, count, H, stride, &job);
+    return read_states(kind, count, H, stride, &job);
 }
 
 cgam_status cgam_lens_judge(const cgam_lens *lens, cgam_lens_kind kind, int64_t count,
@@ -390,5 +355,61 @@ cgam_status cgam_lens_judge(const cgam_lens *lens, cgam_lens_kind kind, int64_t 
 {
     reading job = {
         .lens = lens, .target = target, .n_tokens = n_tokens, .tokens = tokens, .answer = out};
-    return read_all(kind, count, H, stride, &job);
+    return read_states(kind, count, H, stride, &job);
+}
+
+/* ---- The unembedding as a bank --------------------------------------------------------------- */
+/* A model's unembedding as a bank of memories. */
+
+/* Rows times the norm's weights. A layer norm takes the mean off the state; it can as well be taken
+ * off the row. */
+static void weigh_rows(float *Z, int64_t rows, int64_t width, const float *gain, bool centred)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        float *row = Z + i * width;
+        double sum = 0;
+        for (int64_t j = 0; j < width; j++) sum += (double)(row[j] *= gain[j]);
+        for (int64_t j = 0; j < width && centred; j++) row[j] -= (float)(sum / (double)width);
+    }
+}
+
+/* Rows to the wanted type, in place: narrow types never overtake what is still to be read. */
+static cgam_status narrow_rows(cgam_env *env, float *Z, int64_t rows, int64_t width,
+                               cgam_dtype dtype)
+{
+    if (dtype == CGAM_F32) return CGAM_OK;
+    double *row = cgam_alloc(env, (size_t)width, sizeof *row);
+    if (!row) return cgam_fail_nomem(env, "a row");
+    for (int64_t i = 0; i < rows; i++) {
+        cgam_widen(CGAM_F32, Z + i * width, width, row);
+        cgam_narrow(dtype, row, width, (char *)Z + (size_t)(i * width) * cgam_dtype_size(dtype));
+    }
+    cgam_free(env, row);
+    return CGAM_OK;
+}
+
+cgam_status cgam_lm_bank(cgam_lm *lm, cgam_lens_kind lens, cgam_dtype dtype, cgam_bank **out)
+{
+    cgam_env *env = cgam_lm_env(lm);
+    cgam_lm_info info = cgam_lm_describe(lm);
+    *out = NULL;
+    if (lens == CGAM_LENS_NORM || (dtype != CGAM_F32 && dtype != CGAM_F16 && dtype != CGAM_BF16))
+        return cgam_fail(env, CGAM_E_ARG,
+                         "a model's bank is raw or gain in f32, f16 or bf16, not %s in %s",
+                         cgam_lens_kind_name(lens), cgam_dtype_name(dtype));
+    float *Z = cgam_alloc(env, (size_t)(info.vocab * info.width), sizeof *Z);
+    float *norm = cgam_alloc(env, 2 * (size_t)info.width, sizeof *norm);
+    cgam_lm_norm kind;
+    cgam_status status =
+        Z && norm ? cgam_lm_unembedding(lm, Z) : cgam_fail_nomem(env, "the unembedding");
+    if (status == CGAM_OK && lens == CGAM_LENS_GAIN) {
+        status = cgam_lm_final_norm(lm, norm, norm + info.width, &kind);
+        if (status == CGAM_OK) weigh_rows(Z, info.vocab, info.width, norm, kind.centred);
+    }
+    if (status == CGAM_OK) status = narrow_rows(env, Z, info.vocab, info.width, dtype);
+    if (status == CGAM_OK) status = cgam_bank_new(env, Z, dtype, info.vocab, info.width, NULL, out);
+    cgam_free(env, norm);
+    if (status == CGAM_OK) (*out)->owned = Z; /* goes with the bank */
+    else cgam_free(env, Z);
+    return status;
 }

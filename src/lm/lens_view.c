@@ -1,9 +1,10 @@
 /* lens_view.c: states of all positions through the lens, a position at a time: its layers are one
  * product with the unembedding, and each of them is then read by a thread of its own. */
 #include "base/env.h"
+#include "lm/lens.h"
 #include "lm/scores.h"
 
-#include <cgam/lens_view.h>
+#include <cgam/lm.h>
 #include <math.h>
 #include <string.h>
 
@@ -18,7 +19,7 @@ typedef struct looking {
 } looking;
 
 /* The `top` largest scores, by insertion: few are kept, and most scores are below all of them. */
-static void leaders(int64_t n, const float *s, int64_t top, double log_sum, cgam_lens_word *words)
+static void top_words(int64_t n, const float *s, int64_t top, double log_sum, cgam_lens_word *words)
 {
     int64_t kept = 0;
     for (int64_t k = 0; k < n; k++) {
@@ -33,11 +34,11 @@ static void leaders(int64_t n, const float *s, int64_t top, double log_sum, cgam
 static cgam_status look_layer(void *arg, int64_t l)
 {
     const looking *job = arg;
-    int64_t n = cgam_lens_vocab(job->lens), rank = 0, y = job->answer;
+    int64_t n = job->lens->vocab, rank = 0, y = job->answer;
     const float *s = job->scores + l * n;
     int64_t top = cgam_scores_top(s, n);
     if (!isfinite(s[top]))
-        return cgam_fail(cgam_lens_env(job->lens), CGAM_E_VALUE,
+        return cgam_fail(job->lens->env, CGAM_E_VALUE,
                          "the state after layer %lld has a score that is no number", (long long)l);
     cgam_softmax x = cgam_scores_softmax(s, n);
     double log_sum = x.top + log(x.sum), kl = 0;
@@ -48,7 +49,7 @@ static cgam_status look_layer(void *arg, int64_t l)
     }
     /* A sum of terms of both signs: rounding may leave it below zero where the two are alike. */
     job->cells[l] = (cgam_lens_cell){exp(cgam_softmax_entropy(&x)), fmax(kl, 0), rank};
-    leaders(n, s, job->top, log_sum, job->words + l * job->top);
+    top_words(n, s, job->top, log_sum, job->words + l * job->top);
     return CGAM_OK;
 }
 
@@ -56,8 +57,8 @@ cgam_status cgam_lens_look(const cgam_lens *lens, cgam_lens_kind kind, int64_t l
                            const float *H, int64_t stride, int64_t top, cgam_lens_cell *cells,
                            cgam_lens_word *words)
 {
-    cgam_env *env = cgam_lens_env(lens);
-    int64_t n = cgam_lens_vocab(lens);
+    cgam_env *env = lens->env;
+    int64_t n = lens->vocab;
     bool other = kind != CGAM_LENS_NORM && cgam_lens_has_norm(lens);
     if (layers < 1 || top < 1 || top > n)
         return cgam_fail(env, CGAM_E_ARG, "top is %lld, 1 to %lld are possible", (long long)top,
@@ -92,9 +93,7 @@ cgam_lens_view_opts cgam_lens_view_opts_default(void)
 
 void cgam_lens_view_free(cgam_env *env, cgam_lens_view *view)
 {
-    cgam_free(env, view->token);
-    cgam_free(env, view->cells);
-    cgam_free(env, view->words);
+    cgam_free_all(env, view->token, view->cells, view->words);
     *view = (cgam_lens_view){0};
 }
 
@@ -104,10 +103,10 @@ typedef struct viewing {
     cgam_lens_view *view;
 } viewing;
 
-static cgam_status take(void *user, const cgam_lm_span *span)
+static cgam_status look_at_span(void *user, const cgam_lm_span *span)
 {
     viewing *v = user;
-    int64_t L = v->view->layers, top = v->view->top, d = cgam_lens_width(v->lens);
+    int64_t L = v->view->layers, top = v->view->top, d = v->lens->width;
     cgam_status status = CGAM_OK;
     for (int64_t i = 0; i < span->count && status == CGAM_OK; i++) {
         int64_t t = span->first + i;
@@ -125,9 +124,9 @@ cgam_status cgam_lens_view_make(cgam_lm *lm, const cgam_lens *lens, const char *
     int32_t *tokens = NULL;
     cgam_lm_prompt prompt = {0};
     *out = (cgam_lens_view){.layers = cgam_lm_describe(lm).layers + 1, .top = o.top};
-    if (o.top < 1 || o.top > cgam_lens_vocab(lens))
+    if (o.top < 1 || o.top > lens->vocab)
         return cgam_fail(env, CGAM_E_ARG, "top is %lld, the vocabulary has %lld words",
-                         (long long)o.top, (long long)cgam_lens_vocab(lens));
+                         (long long)o.top, (long long)lens->vocab);
     cgam_status status = cgam_lm_tokenize(lm, text, true, &tokens, &prompt.count);
     if (status == CGAM_OK && prompt.count == 0)
         status = cgam_fail(env, CGAM_E_ARG, "prompt: there is no token in it");
@@ -146,7 +145,8 @@ cgam_status cgam_lens_view_make(cgam_lm *lm, const cgam_lens *lens, const char *
         observe.all_tokens = true;
         observe.run.exact = o.exact;
         observe.run.progress = o.progress;
-        status = cgam_lm_observe(lm, 1, &prompt, &observe, take, &(viewing){lens, o.kind, out});
+        status =
+            cgam_lm_observe(lm, 1, &prompt, &observe, look_at_span, &(viewing){lens, o.kind, out});
     }
     cgam_lm_tokens_free(lm, tokens);
     if (status != CGAM_OK) cgam_lens_view_free(env, out);

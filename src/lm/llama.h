@@ -6,10 +6,9 @@
 
 #include "base/env.h"
 #include "io/gguf.h"
-#include "lm/edit_plan.h"
+#include "lm/edit.h"
 #include "lm/iq2.h"
 
-#include <cgam/lens.h>
 #include <cgam/lm.h>
 #include <llama.h>
 
@@ -165,8 +164,6 @@ CGAM_NODISCARD cgam_status cgam_running_hand(const cgam_running *r, const cgam_l
 void cgam_running_tell(const cgam_running *r, const char *what, double done);
 
 /* The two ways to run prompts. */
-cgam_status cgam_llama_observe(cgam_running *r);
-cgam_status cgam_llama_score(cgam_running *r);
 cgam_status cgam_exact_run(cgam_running *r);
 /* Whether the plain pass knows the model; a message says why not. */
 cgam_status cgam_exact_knows(const cgam_lm *lm);

@@ -7,7 +7,9 @@
  * weights are quantised within what lm.h says of batches.
  *
  * Candidates are sequences after those of their batch, which begin with all cells of their prompt. */
+#include "lm/edit.h"
 #include "lm/llama_decode.h"
+#include "lm/model.h"
 #include "lm/scores.h"
 #include "num/cpu/cpu.h"
 
@@ -140,7 +142,7 @@ static cgam_status hand_over(handing *h, cgam_decoder *d, int64_t which, int64_t
 }
 
 /* What a piece has finished; what several prompts begin with is each one's. */
-static cgam_status take(void *user, cgam_decoder *d)
+static cgam_status hand_over_piece(void *user, cgam_decoder *d)
 {
     handing *h = user;
     const cgam_running *r = h->r;
@@ -225,13 +227,14 @@ static void forget_batch(const cgam_running *r, cgam_decoder *d, int64_t b)
         cgam_decoder_forget(d, (int32_t)(i - r->packing.first[b]) + 1);
 }
 
-cgam_status cgam_llama_observe(cgam_running *r)
+/* The two ways to run prompts. */
+static cgam_status observe_by_llama(cgam_running *r)
 {
     cgam_env *env = r->lm->env;
     const cgam_packing *p = &r->packing;
     cgam_decoder d;
     handing h = {.r = r};
-    cgam_decoder_opts o = {.room = p->batch_tokens,
+    cgam_decoder_opts o = {.capacity = p->batch_tokens,
                            .cells = p->batch_tokens + p->shared,
                            .sequences = p->batch_prompts + 1,
                            .layers = r->layers,
@@ -244,17 +247,16 @@ cgam_status cgam_llama_observe(cgam_running *r)
                           sizeof *h.scores);
     cgam_status status = cgam_decoder_open(r->lm, &o, &d);
     if (status == CGAM_OK && (!h.states || !h.scores)) status = cgam_fail_nomem(env, "states");
-    if (status == CGAM_OK) status = cgam_llama_prefix(r, &d, take, &h);
+    if (status == CGAM_OK) status = cgam_llama_prefix(r, &d, hand_over_piece, &h);
     for (int64_t b = 0; b < p->batches && status == CGAM_OK; b++) {
         int64_t left_out = cgam_running_needless(r, b);
         h.done += left_out;
         if (left_out > 0) continue;
-        status = cgam_llama_batch(r, &d, b, take, &h);
+        status = cgam_llama_batch(r, &d, b, hand_over_piece, &h);
         forget_batch(r, &d, b);
     }
     cgam_decoder_close(&d);
-    cgam_free(env, h.states);
-    cgam_free(env, h.scores);
+    cgam_free_all(env, h.states, h.scores);
     return status;
 }
 
@@ -327,7 +329,8 @@ static cgam_status run_tails(tails *t, cgam_decoder *d, int64_t b)
     return status;
 }
 
-cgam_status cgam_llama_score(cgam_running *r)
+/* The two ways to run prompts. */
+static cgam_status score_by_llama(cgam_running *r)
 {
     const cgam_packing *p = &r->packing;
     int64_t in_flight[CGAM_SEQUENCES_MAX], longest = CGAM_PIECE;
@@ -335,7 +338,7 @@ cgam_status cgam_llama_score(cgam_running *r)
         longest = r->candidate[c].length > longest ? r->candidate[c].length : longest;
     tails t = {.r = r, .candidate = in_flight, .first = p->batch_prompts + 1};
     cgam_decoder d;
-    cgam_decoder_opts o = {.room = p->batch_tokens > longest ? p->batch_tokens : longest,
+    cgam_decoder_opts o = {.capacity = p->batch_tokens > longest ? p->batch_tokens : longest,
                            .cells = p->batch_tokens + p->shared + longest,
                            .sequences = p->batch_prompts + 1 + CGAM_SEQUENCES_MAX,
                            .scores = true,
@@ -373,7 +376,7 @@ static cgam_status choose_batch(const cgam_running *r, int64_t *tokens)
 }
 
 /* Plans the edits and packs the prompts; undone by unpack, on failure too. */
-static cgam_status pack(cgam_running *r, int64_t prompts_max, cgam_edit_plan *plan)
+static cgam_status pack_prompts(cgam_running *r, int64_t prompts_max, cgam_edit_plan *plan)
 {
     const cgam_lm_capture_opts *o = &r->opts->run;
     cgam_env *env = r->lm->env;
@@ -395,7 +398,7 @@ static cgam_status pack(cgam_running *r, int64_t prompts_max, cgam_edit_plan *pl
     return status;
 }
 
-static void unpack(cgam_running *r, cgam_edit_plan *plan)
+static void free_packing(cgam_running *r, cgam_edit_plan *plan)
 {
     cgam_packing_free(r->lm->env, &r->packing);
     cgam_edit_plan_clear(r->lm->env, plan);
@@ -406,9 +409,9 @@ static cgam_status carry_out(cgam_running *r, int64_t prompts_max,
                              cgam_status (*llama)(cgam_running *r))
 {
     cgam_edit_plan plan;
-    cgam_status status = pack(r, prompts_max, &plan);
+    cgam_status status = pack_prompts(r, prompts_max, &plan);
     if (status == CGAM_OK) status = (r->opts->run.exact ? cgam_exact_run : llama)(r);
-    unpack(r, &plan);
+    free_packing(r, &plan);
     return status;
 }
 
@@ -421,11 +424,11 @@ cgam_status cgam_lm_capture_goes_on(cgam_lm *lm, int64_t count, const cgam_lm_pr
     cgam_edit_plan plan;
     *out = true;
     if (count < 1 || !opts->there) return CGAM_OK;
-    cgam_status status = pack(&r, CGAM_SEQUENCES_MAX, &plan);
+    cgam_status status = pack_prompts(&r, CGAM_SEQUENCES_MAX, &plan);
     for (int64_t b = 0; b < p->batches && status == CGAM_OK; b++)
         for (int64_t i = p->first[b]; i < p->first[b + 1]; i++)
             if (opts->there[p->order[i]] != opts->there[p->order[p->first[b]]]) *out = false;
-    unpack(&r, &plan);
+    free_packing(&r, &plan);
     return status;
 }
 
@@ -470,7 +473,7 @@ cgam_status cgam_lm_observe(cgam_lm *lm, int64_t count, const cgam_lm_prompt *pr
                                                  : L + 1,
                       .sink = sink,
                       .user = user};
-    status = carry_out(&r, CGAM_SEQUENCES_MAX, cgam_llama_observe);
+    status = carry_out(&r, CGAM_SEQUENCES_MAX, observe_by_llama);
     cgam_free(lm->env, all);
     return status;
 }
@@ -541,7 +544,7 @@ cgam_status cgam_lm_score(cgam_lm *lm, int64_t count, const cgam_lm_prompt *prom
                       .candidate = candidate,
                       .first = first,
                       .log_p = out};
-    if (status == CGAM_OK) status = carry_out(&r, CGAM_SEQUENCES_MAX - 2, cgam_llama_score);
+    if (status == CGAM_OK) status = carry_out(&r, CGAM_SEQUENCES_MAX - 2, score_by_llama);
     for (int64_t c = 0; c < candidates && status == CGAM_OK; c++)
         if (isnan(out[c])) status = not_finite(lm);
     cgam_free(env, first);

@@ -13,6 +13,8 @@
  * libllama aborts when it is asked for more than it was set up for, so every number is checked
  * by those who call. */
 #include "lm/llama_decode.h"
+#include "lm/edit.h"
+#include "lm/model.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -60,7 +62,7 @@ static int64_t row_at(const cgam_decoder *d, const struct ggml_tensor *t, int64_
     return t->ne[1] == d->tokens ? k : d->output[k];
 }
 
-static void edit(cgam_decoder *d, int64_t layer, struct ggml_tensor *t)
+static void edit_tensor(cgam_decoder *d, int64_t layer, struct ggml_tensor *t)
 {
     const cgam_llama *f = d->lm->f;
     size_t size = (size_t)d->lm->info.width * sizeof *d->edit;
@@ -74,7 +76,7 @@ static void edit(cgam_decoder *d, int64_t layer, struct ggml_tensor *t)
 }
 
 /* Rows with an output, as many at once as lie side by side. */
-static void keep(cgam_decoder *d, int64_t layer, const struct ggml_tensor *t)
+static void copy_states(cgam_decoder *d, int64_t layer, const struct ggml_tensor *t)
 {
     int64_t width = d->lm->info.width, L = d->lm->info.layers;
     int64_t count = layer > L ? 1 : d->outputs;
@@ -91,7 +93,7 @@ static void keep(cgam_decoder *d, int64_t layer, const struct ggml_tensor *t)
     if (layer > L) d->has_norm = true;
 }
 
-static bool watch(struct ggml_tensor *t, bool ask, void *user)
+static bool on_tensor(struct ggml_tensor *t, bool ask, void *user)
 {
     cgam_decoder *d = user;
     int64_t L = d->lm->info.layers, layer = layer_of(d, t->name);
@@ -110,8 +112,8 @@ static bool watch(struct ggml_tensor *t, bool ask, void *user)
                               (long long)d->tokens, (long long)d->outputs);
         return false;
     }
-    if (edited) edit(d, layer, t);
-    if (kept) keep(d, layer, t);
+    if (edited) edit_tensor(d, layer, t);
+    if (kept) copy_states(d, layer, t);
     return layer <= L || d->o.scores; /* nobody reads what comes after the norm */
 }
 
@@ -146,19 +148,17 @@ void cgam_decoder_close(cgam_decoder *d)
 {
     cgam_env *env = d->lm->env;
     if (d->context) d->lm->f->llama_free(d->context);
-    void *blocks[] = {d->row,    d->token,  d->pos,    d->n_seq, d->seq,
-                      d->seq_at, d->logits, d->output, d->slot,  d->states,
-                      d->normed, d->edit,   d->shown,  d->gain,  d->bias};
-    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) cgam_free(env, blocks[i]);
+    cgam_free_all(env, d->row, d->token, d->pos, d->n_seq, d->seq, d->seq_at, d->logits, d->output,
+                  d->slot, d->states, d->normed, d->edit, d->shown, d->gain, d->bias);
 }
 
 /* Asked by libllama after every product. */
-static bool stop(void *env) { return cgam_interrupted(env); }
+static bool is_interrupted(void *env) { return cgam_interrupted(env); }
 
-static cgam_status get_room(cgam_decoder *d)
+static cgam_status alloc_batch(cgam_decoder *d)
 {
     cgam_env *env = d->lm->env;
-    size_t n = (size_t)d->o.room, width = (size_t)d->lm->info.width;
+    size_t n = (size_t)d->o.capacity, width = (size_t)d->lm->info.width;
     size_t L = (size_t)d->lm->info.layers;
     d->row = cgam_alloc(env, n, sizeof *d->row);
     d->token = cgam_alloc(env, n, sizeof *d->token);
@@ -187,7 +187,7 @@ static cgam_status get_room(cgam_decoder *d)
 }
 
 /* One vector a layer, from layer 2 on, as the adapter takes them. */
-static cgam_status adapt(cgam_decoder *d)
+static cgam_status set_adapter(cgam_decoder *d)
 {
     const cgam_edit_plan *plan = d->o.plan;
     int64_t width = d->lm->info.width, L = d->lm->info.layers, from = L + 1, to = 0;
@@ -209,7 +209,7 @@ static cgam_status adapt(cgam_decoder *d)
     return CGAM_OK;
 }
 
-static cgam_status decode(cgam_decoder *d, int64_t from, int64_t tokens);
+static cgam_status decode_piece(cgam_decoder *d, int64_t from, int64_t tokens);
 
 /* Edits of layer 0 must fall on the tensor that block 1 reads, which only a look at the graph tells. */
 static cgam_status find_embedding(cgam_decoder *d)
@@ -218,7 +218,7 @@ static cgam_status find_embedding(cgam_decoder *d)
     int32_t token = 0;
     d->o.plan = NULL;
     cgam_decoder_append(d, &token, 1, 0, 0, 0, 1);
-    cgam_status status = decode(d, 0, 1);
+    cgam_status status = decode_piece(d, 0, 1);
     d->rows = 0;
     d->o.plan = plan;
     cgam_decoder_forget(d, 0);
@@ -234,9 +234,9 @@ cgam_status cgam_decoder_open(cgam_lm *lm, const cgam_decoder_opts *opts, cgam_d
     cgam_env *env = lm->env;
     const cgam_llama *f = lm->f;
     *d = (cgam_decoder){.lm = lm, .o = *opts};
-    if (d->o.room < CGAM_PIECE) d->o.room = CGAM_PIECE;
-    if (d->o.cells < d->o.room) d->o.cells = d->o.room;
-    cgam_status status = get_room(d);
+    if (d->o.capacity < CGAM_PIECE) d->o.capacity = CGAM_PIECE;
+    if (d->o.cells < d->o.capacity) d->o.cells = d->o.capacity;
+    cgam_status status = alloc_batch(d);
     if (status != CGAM_OK) return status;
     if (cgam_lm_final_norm(lm, d->gain, d->bias, &d->norm) != CGAM_OK) {
         cgam_free(env, d->gain);
@@ -254,10 +254,10 @@ cgam_status cgam_decoder_open(cgam_lm *lm, const cgam_decoder_opts *opts, cgam_d
     p.type_k = p.type_v = GGML_TYPE_F32;
     p.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
     p.no_perf = true;
-    p.abort_callback = stop;
+    p.abort_callback = is_interrupted;
     p.abort_callback_data = env;
     if (d->o.layers_count > 0 || (d->o.plan && d->o.plan->any)) {
-        p.cb_eval = watch;
+        p.cb_eval = on_tensor;
         p.cb_eval_user_data = d;
     }
     cgam_llama_complaint_reset();
@@ -265,7 +265,7 @@ cgam_status cgam_decoder_open(cgam_lm *lm, const cgam_decoder_opts *opts, cgam_d
     if (!d->context)
         return cgam_fail(env, CGAM_E_INTERNAL, "libllama gives no context of %lld tokens: %s",
                          (long long)d->o.cells, cgam_llama_complaint());
-    status = adapt(d);
+    status = set_adapter(d);
     if (status == CGAM_OK && d->o.plan && d->o.plan->any && d->o.plan->layer[0])
         status = find_embedding(d);
     return status;
@@ -303,7 +303,7 @@ static cgam_status check_shown(const cgam_decoder *d)
 }
 
 /* Rows [from, from + tokens). */
-static cgam_status decode(cgam_decoder *d, int64_t from, int64_t tokens)
+static cgam_status decode_piece(cgam_decoder *d, int64_t from, int64_t tokens)
 {
     if (cgam_interrupted(d->lm->env)) return CGAM_E_INTERRUPTED;
     d->from = from;
@@ -341,7 +341,7 @@ cgam_status cgam_decoder_run(cgam_decoder *d, cgam_decoder_taken taken, void *us
     cgam_status status = CGAM_OK;
     for (int64_t p = 0; p < pieces && status == CGAM_OK; p++) {
         int64_t from = p * rows / pieces, to = (p + 1) * rows / pieces;
-        status = decode(d, from, to - from);
+        status = decode_piece(d, from, to - from);
         if (status == CGAM_OK && taken) status = taken(user, d);
     }
     d->rows = 0;

@@ -3,8 +3,9 @@
 #ifndef CGAM_SRC_LM_LLAMA_DECODE_H
 #define CGAM_SRC_LM_LLAMA_DECODE_H
 
-#include "lm/edit_plan.h"
+#include "lm/edit.h"
 #include "lm/llama.h"
+#include "lm/model.h"
 
 enum {
     CGAM_PIECE = 64, /* tokens of one decode: some seconds on a slow machine, a stop is sooner */
@@ -12,7 +13,7 @@ enum {
 };
 
 typedef struct cgam_decoder_opts {
-    int64_t room;               /* tokens of a batch, which is decoded in pieces */
+    int64_t capacity;           /* tokens of a batch, which is decoded in pieces */
     int64_t cells, sequences;   /* of the cache; sequences are 0 .. sequences - 1 */
     const int64_t *layers;      /* [layers_count] whose states are kept */
     int64_t layers_count;       /* 0: none */
@@ -31,7 +32,7 @@ typedef struct cgam_decoder {
     cgam_lm *lm;
     struct llama_context *context;
     cgam_decoder_opts o;
-    cgam_decoder_row *row; /* [room], rows of them filled */
+    cgam_decoder_row *row; /* [capacity], rows of them filled */
     int64_t rows;
     llama_token *token; /* the same as libllama wants it */
     llama_pos *pos;

@@ -16,6 +16,7 @@
  * Products are sgemm's or, where the CPU has a tile unit, those of num/cpu/split.h: as exact to a few
  * roundings of f32, and faster. Activations are packed for it once for all matrices that they meet. */
 #include "base/blas.h"
+#include "lm/edit.h"
 #include "lm/exact.h"
 
 #include <math.h>
@@ -26,7 +27,7 @@ typedef cgam_exact_shape shape;
 typedef cgam_exact_segment segment;
 typedef cgam_exact pass;
 
-static cgam_status shape_of(const cgam_lm *lm, shape *s)
+static cgam_status read_shape(const cgam_lm *lm, shape *s)
 {
     cgam_env *env = lm->env;
     const char *arch = lm->info.architecture;
@@ -65,7 +66,7 @@ static cgam_status shape_of(const cgam_lm *lm, shape *s)
 cgam_status cgam_exact_knows(const cgam_lm *lm)
 {
     shape s;
-    return shape_of(lm, &s);
+    return read_shape(lm, &s);
 }
 
 /* ---- Products ----------------------------------------------------------------------------- */
@@ -87,7 +88,7 @@ typedef struct products {
 enum { ROWS = 128, ROWS_SPLIT = 256, SLICE = CGAM_SPLIT_DEPTH, PANEL = CGAM_SPLIT_PANEL };
 
 static int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t pieces(int64_t of, int64_t size) { return (of + size - 1) / size; }
+static int64_t pieces_of(int64_t of, int64_t size) { return (of + size - 1) / size; }
 
 static cgam_status multiply_plainly(const products *all, const product *job, int64_t begin,
                                     int64_t count)
@@ -127,22 +128,22 @@ static cgam_status multiply_split(const products *all, const product *job, int64
     const cgam_weights *w = &job->w;
     const cgam_split *split = all->p->split;
     cgam_env *env = all->p->lm->env;
-    char *room = cgam_alloc(env, (size_t)pieces(count, PANEL), split->room(SLICE));
-    if (!room) return cgam_fail_nomem(env, "rows of a weight matrix");
+    char *buffer = cgam_alloc(env, (size_t)pieces_of(count, PANEL), split->room(SLICE));
+    if (!buffer) return cgam_fail_nomem(env, "rows of a weight matrix");
     for (int64_t from = 0; from < w->columns; from += SLICE) {
         int64_t depth = at_most(w->columns - from, SLICE);
         size_t panel = split->room(depth);
-        for (int64_t r = 0; r < pieces(count, PANEL) * PANEL; r++) {
-            char *to = room + (size_t)(r / PANEL) * panel;
+        for (int64_t r = 0; r < pieces_of(count, PANEL) * PANEL; r++) {
+            char *to = buffer + (size_t)(r / PANEL) * panel;
             if (r < count) pack_row(split, w, begin + r, from, depth, r % PANEL, to);
             else split->left(r % PANEL, depth, NULL, to);
         }
-        split->mul(count, all->count, depth, room,
+        split->mul(count, all->count, depth, buffer,
                    all->p->panels +
-                       (size_t)(from / SLICE * pieces(all->count, PANEL)) * split->room(SLICE),
+                       (size_t)(from / SLICE * pieces_of(all->count, PANEL)) * split->room(SLICE),
                    job->y + begin, w->rows, all->add || from > 0);
     }
-    cgam_free(env, room);
+    cgam_free(env, buffer);
     return CGAM_OK;
 }
 
@@ -150,7 +151,7 @@ static cgam_status multiply_rows(void *arg, int64_t i)
 {
     const products *all = arg;
     const product *job = all->product;
-    for (; i >= pieces(job->w.rows, all->rows); job++) i -= pieces(job->w.rows, all->rows);
+    for (; i >= pieces_of(job->w.rows, all->rows); job++) i -= pieces_of(job->w.rows, all->rows);
     int64_t begin = i * all->rows, count = at_most(job->w.rows - begin, all->rows);
     cgam_status status =
         (all->p->split ? multiply_split : multiply_plainly)(all, job, begin, count);
@@ -165,9 +166,9 @@ static cgam_status multiply_all(products *all, int matrices)
     cgam_env *env = all->p->lm->env;
     int64_t rows = 0, items = 0;
     for (int m = 0; m < matrices; m++) rows += all->product[m].w.rows;
-    int64_t share = pieces(pieces(rows, 4 * (int64_t)cgam_env_threads(env)), PANEL) * PANEL;
+    int64_t share = pieces_of(pieces_of(rows, 4 * (int64_t)cgam_env_threads(env)), PANEL) * PANEL;
     all->rows = all->p->split ? at_most(share, ROWS_SPLIT) : ROWS;
-    for (int m = 0; m < matrices; m++) items += pieces(all->product[m].w.rows, all->rows);
+    for (int m = 0; m < matrices; m++) items += pieces_of(all->product[m].w.rows, all->rows);
     return cgam_parallel(env, items, multiply_rows, all);
 }
 
@@ -179,8 +180,8 @@ typedef struct matrix {
 
 enum { MATRICES = 3 }; /* at most, of one x */
 
-static cgam_status multiply(pass *p, int64_t layer, const float *x, int64_t columns, int matrices,
-                            const matrix *m, bool add)
+static cgam_status multiply_weights(pass *p, int64_t layer, const float *x, int64_t columns,
+                                    int matrices, const matrix *m, bool add)
 {
     product to[MATRICES];
     for (int i = 0; i < matrices; i++) {
@@ -214,8 +215,8 @@ static cgam_status lay_panel(void *arg, int64_t i)
     if (job->make) job->make(p, begin, end);
     for (int64_t from = 0; p->split && from < job->columns; from += SLICE) {
         int64_t depth = at_most(job->columns - from, SLICE);
-        char *slice =
-            p->panels + (size_t)(from / SLICE * pieces(job->count, PANEL)) * p->split->room(SLICE);
+        char *slice = p->panels +
+                      (size_t)(from / SLICE * pieces_of(job->count, PANEL)) * p->split->room(SLICE);
         p->split->right(end - begin, depth, job->x + begin * job->columns + from, job->columns,
                         slice + (size_t)i * p->split->room(depth));
     }
@@ -226,7 +227,7 @@ static cgam_status lay_out(pass *p, int64_t count, const float *x, int64_t colum
                            void (*make)(const pass *p, int64_t begin, int64_t end))
 {
     laying job = {p, count, columns, x, make};
-    return cgam_parallel(p->lm->env, pieces(count, PANEL), lay_panel, &job);
+    return cgam_parallel(p->lm->env, pieces_of(count, PANEL), lay_panel, &job);
 }
 
 /* With the gains in p->gain. */
@@ -250,7 +251,7 @@ static void make_gated(const pass *p, int64_t begin, int64_t end)
         p->up[i] *= p->gate[i] / (1 + expf(-p->gate[i])); /* silu */
 }
 
-static cgam_status norm(pass *p, const char *part, int64_t layer)
+static cgam_status norm_rows(pass *p, const char *part, int64_t layer)
 {
     char name[64];
     snprintf(name, sizeof name, "blk.%lld.%s.weight", (long long)layer, part);
@@ -266,7 +267,7 @@ static cgam_status norm(pass *p, const char *part, int64_t layer)
 }
 
 /* ---- Attention ---------------------------------------------------------------------------- */
-static void turn(const pass *p, float *rows, int64_t heads)
+static void rotate_rows(const pass *p, float *rows, int64_t heads)
 {
     int64_t head = p->s.head;
     for (int64_t g = 0; g < p->segments; g++) {
@@ -300,10 +301,11 @@ enum { DEPTH = 4 }; /* a segment, what it continues, what that continues .. */
 static int64_t cache_row(const pass *p, int64_t sequence, int64_t position)
 {
     const cgam_exact_cache *c = &p->cache;
-    return ((p->layer * c->sequences + sequence) * c->room + position) * p->s.heads_kv * p->s.head;
+    return ((p->layer * c->sequences + sequence) * c->capacity + position) * p->s.heads_kv *
+           p->s.head;
 }
 
-static void remember(pass *p)
+static void cache_keys(pass *p)
 {
     int64_t kd = p->s.heads_kv * p->s.head;
     for (int64_t g = 0; g < p->segments; g++)
@@ -317,7 +319,7 @@ static void remember(pass *p)
 }
 
 /* What a segment sees, first tokens first; its own rows are the last of them. */
-static int gather(const pass *p, const segment *seg, sight *out)
+static int gather_keys(const pass *p, const segment *seg, sight *out)
 {
     int64_t kd = p->s.heads_kv * p->s.head;
     const segment *chain[DEPTH];
@@ -336,7 +338,7 @@ static int gather(const pass *p, const segment *seg, sight *out)
 }
 
 /* Row t sees all before the segment, itself and what came before it there. */
-static void soften(float *row, int64_t seen, int64_t width)
+static void softmax_row(float *row, int64_t seen, int64_t width)
 {
     float top = row[0], sum = 0;
     for (int64_t j = 1; j < seen; j++) top = row[j] > top ? row[j] : top;
@@ -346,7 +348,7 @@ static void soften(float *row, int64_t seen, int64_t width)
 }
 
 /* One head of one segment: scores against what it sees, softmax, readout. */
-static cgam_status attend(void *arg, int64_t item)
+static cgam_status attend_head(void *arg, int64_t item)
 {
     pass *p = arg;
     const shape *s = &p->s;
@@ -356,7 +358,7 @@ static cgam_status attend(void *arg, int64_t item)
     int qd = (int)(s->heads * s->head), kd = (int)(s->heads_kv * s->head), head = (int)s->head;
     if (T == 0) return CGAM_OK;
     sight seen[DEPTH];
-    int n = gather(p, seg, seen);
+    int n = gather_keys(p, seg, seen);
     for (int i = 0; i < n; i++) width += seen[i].count;
     float *S = cgam_alloc(env, (size_t)(T * width), sizeof *S);
     if (!S) return cgam_fail_nomem(env, "attention scores");
@@ -366,7 +368,7 @@ static cgam_status attend(void *arg, int64_t item)
     for (int i = 0; i < n; at += seen[i++].count)
         cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)T, (int)seen[i].count, head,
                     scale, q, qd, seen[i].k + group * head, kd, 0, S + at, (int)width);
-    for (int64_t t = 0; t < T; t++) soften(S + t * width, width - T + t + 1, width);
+    for (int64_t t = 0; t < T; t++) softmax_row(S + t * width, width - T + t + 1, width);
     for (int i = n - 1; i >= 0; i--) {
         at -= seen[i].count;
         cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)T, head, (int)seen[i].count, 1,
@@ -377,7 +379,7 @@ static cgam_status attend(void *arg, int64_t item)
 }
 
 /* What happens to x after a layer. */
-static void edit(pass *p, int64_t layer)
+static void apply_edits(pass *p, int64_t layer)
 {
     if (!p->plan || !p->plan->any || !p->plan->layer[layer]) return;
     for (int64_t g = 0; g < p->segments; g++) {
@@ -395,21 +397,21 @@ cgam_status cgam_exact_block(pass *p, int64_t l)
     const matrix inwards[] = {{"attn_q", p->q, qd}, {"attn_k", p->k, kd}, {"attn_v", p->v, kd}};
     const matrix upwards[] = {{"ffn_gate", p->gate, s->ff}, {"ffn_up", p->up, s->ff}};
     const matrix outwards = {"attn_output", p->x, d}, downwards = {"ffn_down", p->x, d};
-    cgam_status status = norm(p, "attn_norm", l);
-    if (status == CGAM_OK) status = multiply(p, l, p->n, d, 3, inwards, false);
+    cgam_status status = norm_rows(p, "attn_norm", l);
+    if (status == CGAM_OK) status = multiply_weights(p, l, p->n, d, 3, inwards, false);
     if (status != CGAM_OK) return status;
-    turn(p, p->q, s->heads);
-    turn(p, p->k, s->heads_kv);
+    rotate_rows(p, p->q, s->heads);
+    rotate_rows(p, p->k, s->heads_kv);
     p->layer = l;
-    remember(p);
-    status = cgam_parallel(p->lm->env, p->segments * s->heads, attend, p);
+    cache_keys(p);
+    status = cgam_parallel(p->lm->env, p->segments * s->heads, attend_head, p);
     if (status == CGAM_OK) status = lay_out(p, p->tokens, p->a, qd, NULL);
-    if (status == CGAM_OK) status = multiply(p, l, p->a, qd, 1, &outwards, true);
-    if (status == CGAM_OK) status = norm(p, "ffn_norm", l);
-    if (status == CGAM_OK) status = multiply(p, l, p->n, d, 2, upwards, false);
+    if (status == CGAM_OK) status = multiply_weights(p, l, p->a, qd, 1, &outwards, true);
+    if (status == CGAM_OK) status = norm_rows(p, "ffn_norm", l);
+    if (status == CGAM_OK) status = multiply_weights(p, l, p->n, d, 2, upwards, false);
     if (status == CGAM_OK) status = lay_out(p, p->tokens, p->up, s->ff, make_gated);
-    if (status == CGAM_OK) status = multiply(p, l, p->up, s->ff, 1, &downwards, true);
-    if (status == CGAM_OK) edit(p, l + 1);
+    if (status == CGAM_OK) status = multiply_weights(p, l, p->up, s->ff, 1, &downwards, true);
+    if (status == CGAM_OK) apply_edits(p, l + 1);
     return status;
 }
 
@@ -417,19 +419,17 @@ cgam_status cgam_exact_block(pass *p, int64_t l)
 void cgam_exact_free(pass *p)
 {
     cgam_env *env = p->lm->env;
-    void *blocks[] = {p->segment, p->token,   p->x,     p->n,  p->q,    p->k,
-                      p->v,       p->a,       p->gate,  p->up, p->gain, p->rope_factors,
-                      p->cache.k, p->cache.v, p->panels};
-    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) cgam_free(env, blocks[i]);
+    cgam_free_all(env, p->segment, p->token, p->x, p->n, p->q, p->k, p->v, p->a, p->gate, p->up,
+                  p->gain, p->rope_factors, p->cache.k, p->cache.v, p->panels);
 }
 
 cgam_status cgam_exact_new(pass *p, cgam_lm *lm, int64_t tokens, int64_t segments, int64_t cached,
-                           int64_t cache_room)
+                           int64_t cache_capacity)
 {
     cgam_env *env = lm->env;
     *p = (pass){.lm = lm, .tokens_max = tokens, .segments_max = segments};
     p->split = cgam_cpu_best()->split;
-    cgam_status status = shape_of(lm, &p->s);
+    cgam_status status = read_shape(lm, &p->s);
     if (status != CGAM_OK) return status;
     size_t T = (size_t)tokens, d = (size_t)p->s.width, ff = (size_t)p->s.ff;
     size_t qd = (size_t)(p->s.heads * p->s.head), kd = (size_t)(p->s.heads_kv * p->s.head);
@@ -447,15 +447,15 @@ cgam_status cgam_exact_new(pass *p, cgam_lm *lm, int64_t tokens, int64_t segment
         *planes[i].to = cgam_alloc(env, T * planes[i].width, sizeof(float));
         fine = fine && *planes[i].to;
     }
-    p->cache = (cgam_exact_cache){.sequences = cached, .room = cache_room};
-    size_t kept = (size_t)(p->s.layers * cached * cache_room) * kd;
+    p->cache = (cgam_exact_cache){.sequences = cached, .capacity = cache_capacity};
+    size_t kept = (size_t)(p->s.layers * cached * cache_capacity) * kd;
     p->cache.k = cached > 0 ? cgam_alloc(env, kept, sizeof(float)) : NULL;
     p->cache.v = cached > 0 ? cgam_alloc(env, kept, sizeof(float)) : NULL;
     fine = fine && (cached == 0 || (p->cache.k && p->cache.v));
     if (p->split) {
         size_t widest = d > ff ? d : ff;
         widest = qd > widest ? qd : widest;
-        int64_t panels = pieces(tokens, PANEL) * pieces((int64_t)widest, SLICE);
+        int64_t panels = pieces_of(tokens, PANEL) * pieces_of((int64_t)widest, SLICE);
         p->panels = cgam_alloc(env, (size_t)panels, p->split->room(SLICE));
         fine = fine && p->panels;
     }
@@ -486,7 +486,7 @@ cgam_status cgam_exact_embed(pass *p)
     cgam_status status = cgam_weights_find(p->lm, "token_embd.weight", &w);
     for (int64_t t = 0; t < p->tokens && status == CGAM_OK; t++)
         cgam_weights_get(&w, p->token[t], 1, p->x + t * p->s.width);
-    if (status == CGAM_OK) edit(p, 0);
+    if (status == CGAM_OK) apply_edits(p, 0);
     return status;
 }
 

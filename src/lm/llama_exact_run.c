@@ -24,12 +24,11 @@ typedef struct batch {
     int64_t done;
 } batch;
 
-static void empty(batch *b)
+static void empty_batch(batch *b)
 {
     cgam_env *env = b->r->lm->env;
     cgam_exact_free(&b->p);
-    void *blocks[] = {b->states, b->rows, b->slot, b->from, b->span_states, b->scores};
-    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) cgam_free(env, blocks[i]);
+    cgam_free_all(env, b->states, b->rows, b->slot, b->from, b->span_states, b->scores);
 }
 
 /* The most rows that are wanted of one batch. */
@@ -46,7 +45,7 @@ static int64_t most_wanted(const cgam_running *r)
     return most;
 }
 
-static cgam_status prepare(batch *b, cgam_running *r)
+static cgam_status prepare_batch(batch *b, cgam_running *r)
 {
     cgam_env *env = r->lm->env;
     const cgam_packing *k = &r->packing;
@@ -144,7 +143,7 @@ static void list_wanted(batch *b, int64_t count)
     }
 }
 
-static void fill(batch *b, int64_t number)
+static void fill_batch(batch *b, int64_t number)
 {
     const cgam_packing *k = &b->r->packing;
     int64_t count = k->first[number + 1] - k->first[number];
@@ -153,7 +152,7 @@ static void fill(batch *b, int64_t number)
     list_wanted(b, count);
 }
 
-static void keep(batch *b, int64_t layer)
+static void keep_layer(batch *b, int64_t layer)
 {
     const cgam_running *r = b->r;
     int64_t d = b->p.s.width;
@@ -168,11 +167,11 @@ static cgam_status run_blocks(batch *b, int64_t fresh)
     const cgam_running *r = b->r;
     cgam_exact *p = &b->p;
     cgam_status status = cgam_exact_embed(p);
-    if (status == CGAM_OK) keep(b, 0);
+    if (status == CGAM_OK) keep_layer(b, 0);
     for (int64_t l = 0; l < p->s.layers && status == CGAM_OK; l++) {
         status = cgam_interrupted(r->lm->env) ? CGAM_E_INTERRUPTED : cgam_exact_block(p, l);
         if (status != CGAM_OK) break;
-        keep(b, l + 1);
+        keep_layer(b, l + 1);
         cgam_running_tell(r, r->candidate ? "exact score" : "exact capture",
                           (double)b->done + (double)fresh * (double)(l + 1) / (double)p->s.layers);
     }
@@ -255,7 +254,7 @@ typedef struct asker {
     int64_t prompt, candidate, token;
 } asker;
 
-static cgam_status flush(batch *b, int64_t n, const int64_t *rows, const asker *who)
+static cgam_status score_rows_now(batch *b, int64_t n, const int64_t *rows, const asker *who)
 {
     const cgam_running *r = b->r;
     cgam_status status = cgam_exact_scores(&b->p, n, rows, b->scores);
@@ -268,7 +267,7 @@ static cgam_status flush(batch *b, int64_t n, const int64_t *rows, const asker *
 }
 
 /* The prompts' last rows first, then every row of a candidate. */
-static cgam_status score(batch *b, int64_t count)
+static cgam_status score_candidates(batch *b, int64_t count)
 {
     const cgam_running *r = b->r;
     int64_t rows[AT_ONCE], n = 0, g = b->tails;
@@ -279,7 +278,7 @@ static cgam_status score(batch *b, int64_t count)
         rows[n] = seg->begin + seg->count - 1;
         who[n++] = (asker){.prompt = seg->prompt};
         if (n < AT_ONCE && i < count) continue;
-        status = flush(b, n, rows, who);
+        status = score_rows_now(b, n, rows, who);
         n = 0;
     }
     for (int64_t i = 1; i <= count && status == CGAM_OK; i++) {
@@ -289,29 +288,30 @@ static cgam_status score(batch *b, int64_t count)
             for (int64_t k = 1; k < r->candidate[c].length && status == CGAM_OK; k++) {
                 rows[n] = seg->begin + k - 1;
                 who[n++] = (asker){which, c, k};
-                if (n == AT_ONCE) status = flush(b, n, rows, who), n = 0;
+                if (n == AT_ONCE) status = score_rows_now(b, n, rows, who), n = 0;
             }
             g += r->candidate[c].length > 1;
         }
     }
-    return status == CGAM_OK && n > 0 ? flush(b, n, rows, who) : status;
+    return status == CGAM_OK && n > 0 ? score_rows_now(b, n, rows, who) : status;
 }
 
 cgam_status cgam_exact_run(cgam_running *r)
 {
     const cgam_packing *k = &r->packing;
     batch b;
-    cgam_status status = prepare(&b, r);
+    cgam_status status = prepare_batch(&b, r);
     for (int64_t i = 0; i < k->batches && status == CGAM_OK; i++) {
         int64_t count = k->first[i + 1] - k->first[i], left_out = cgam_running_needless(r, i);
         b.done += left_out;
         if (left_out > 0) continue;
-        fill(&b, i);
+        fill_batch(&b, i);
         int64_t fresh = b.p.tokens - k->shared;
         status = run_blocks(&b, fresh);
-        if (status == CGAM_OK) status = r->candidate ? score(&b, count) : hand_over_all(&b, count);
+        if (status == CGAM_OK)
+            status = r->candidate ? score_candidates(&b, count) : hand_over_all(&b, count);
         b.done += fresh;
     }
-    empty(&b);
+    empty_batch(&b);
     return status;
 }

@@ -1,10 +1,13 @@
 /* llama_model.c: a GGUF file as a model - what it says of itself, its words, its matrices. */
 #include "io/folder.h"
+#include "lm/cache.h"
 #include "lm/llama.h"
+#include "lm/model.h"
 #include "lm/model_check.h"
 
 #include <sodium.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -16,8 +19,7 @@ void cgam_lm_close(cgam_lm *lm)
     if (lm->model) lm->f->llama_model_free(lm->model);
     cgam_gguf_free(env, &lm->gguf);
     cgam_file_unmap(&lm->file);
-    cgam_free(env, lm->path);
-    cgam_free(env, lm);
+    cgam_free_all(env, lm->path, lm);
 }
 
 static const cgam_gguf_value *value_of(const cgam_lm *lm, const char *name, cgam_gguf_kind kind)
@@ -85,7 +87,7 @@ void cgam_weights_get(const cgam_weights *w, int64_t begin, int64_t count, float
 }
 
 /* What the lens needs must be in the file and have the model's shape. */
-static cgam_status survey(cgam_lm *lm)
+static cgam_status survey_tensors(cgam_lm *lm)
 {
     cgam_lm_info *info = &lm->info;
     cgam_weights embedding, output, norm;
@@ -137,7 +139,7 @@ static cgam_status open_model(cgam_lm *lm)
     lm->info.context = f->llama_model_n_ctx_train(lm->model);
     lm->info.parameters = (int64_t)f->llama_model_n_params(lm->model);
     f->llama_model_desc(lm->model, lm->info.description, sizeof lm->info.description);
-    status = survey(lm);
+    status = survey_tensors(lm);
     lm->info.exact = status == CGAM_OK && cgam_exact_knows(lm) == CGAM_OK;
     return status;
 }
@@ -216,16 +218,16 @@ cgam_status cgam_lm_tokenize(cgam_lm *lm, const char *text, bool begin, int32_t 
         return cgam_fail(lm->env, CGAM_E_ARG, "a text of %zu bytes is too long to tokenize",
                          length);
     /* Most often a token has a byte or more; where it does not, libllama says how many there are. */
-    int32_t room = (int32_t)length + 8, n;
-    int32_t *tokens = cgam_alloc(lm->env, (size_t)room, sizeof *tokens);
+    int32_t capacity = (int32_t)length + 8, n;
+    int32_t *tokens = cgam_alloc(lm->env, (size_t)capacity, sizeof *tokens);
     if (!tokens) return cgam_fail_nomem(lm->env, "tokens");
-    n = lm->f->llama_tokenize(lm->vocab, text, (int32_t)length, tokens, room, begin, false);
+    n = lm->f->llama_tokenize(lm->vocab, text, (int32_t)length, tokens, capacity, begin, false);
     if (n < 0 && n > INT32_MIN) {
         cgam_free(lm->env, tokens);
-        room = -n;
-        tokens = cgam_alloc(lm->env, (size_t)room, sizeof *tokens);
+        capacity = -n;
+        tokens = cgam_alloc(lm->env, (size_t)capacity, sizeof *tokens);
         if (!tokens) return cgam_fail_nomem(lm->env, "tokens");
-        n = lm->f->llama_tokenize(lm->vocab, text, (int32_t)length, tokens, room, begin, false);
+        n = lm->f->llama_tokenize(lm->vocab, text, (int32_t)length, tokens, capacity, begin, false);
     }
     if (n < 0) {
         cgam_free(lm->env, tokens);
@@ -277,7 +279,8 @@ cgam_status cgam_lm_unembedding(cgam_lm *lm, float *Z)
 }
 
 /* A vector of the file that may be missing: zeros then. */
-static cgam_status optional(cgam_lm *lm, const char *name, int64_t size, float *out, bool *there)
+static cgam_status read_optional(cgam_lm *lm, const char *name, int64_t size, float *out,
+                                 bool *there)
 {
     cgam_weights w;
     memset(out, 0, (size_t)size * sizeof *out);
@@ -306,10 +309,124 @@ cgam_status cgam_lm_final_norm(cgam_lm *lm, float *weights, float *bias, cgam_lm
                              cgam_path_tail(lm->path), lm->info.architecture);
     }
     cgam_weights_get(&w, 0, 1, weights);
-    return optional(lm, "output_norm.bias", lm->info.width, bias, &out->biased);
+    return read_optional(lm, "output_norm.bias", lm->info.width, bias, &out->biased);
 }
 
 cgam_status cgam_lm_score_bias(cgam_lm *lm, float *out, bool *any)
 {
-    return optional(lm, "output.bias", lm->info.vocab, out, any);
+    return read_optional(lm, "output.bias", lm->info.vocab, out, any);
+}
+
+/* ---- Chats ----------------------------------------------------------------------------------- */
+/* Conversations in the words of a model's chat template. */
+
+bool cgam_lm_ends(const cgam_lm *lm, int32_t token)
+{
+    return token >= 0 && token < lm->info.vocab && lm->f->llama_vocab_is_eog(lm->vocab, token);
+}
+
+/* Zephyr's way: <|role|>, a line of its own, the words, the token that ends a sequence. libllama knows
+ * templates by marks in their text; where this one says eos_token instead of a mark, it is taken for
+ * another family's, whose turns do not end. */
+static bool ends_by_token(const char *form)
+{
+    return strstr(form, "'<|user|>\n' + message['content'] + eos_token") ||
+           strstr(form, "'<|user|>\\n' + message['content'] + eos_token");
+}
+
+static cgam_status apply_ends(cgam_lm *lm, int64_t count, const cgam_lm_message *messages,
+                              char **out)
+{
+    char *text = NULL;
+    size_t size = 0;
+    int32_t eos = lm->f->llama_vocab_eos(lm->vocab);
+    const char *end = eos >= 0 ? lm->f->llama_vocab_get_text(lm->vocab, eos) : "";
+    FILE *f = open_memstream(&text, &size);
+    if (!f) return cgam_fail_nomem(lm->env, "a chat");
+    for (int64_t i = 0; i < count; i++)
+        fprintf(f, "<|%s|>\n%s%s\n", messages[i].role, messages[i].text, end);
+    fprintf(f, "<|assistant|>\n");
+    bool fine = !ferror(f);
+    fine = fclose(f) == 0 && fine;
+    *out = fine ? cgam_strdup(lm->env, text) : NULL; /* the stream's memory is the C library's */
+    free(text);
+    return *out ? CGAM_OK : cgam_fail_nomem(lm->env, "a chat");
+}
+
+/* The conversation as text; the first of two calls gives its length. */
+static cgam_status apply_template(cgam_lm *lm, const char *form, int64_t count,
+                                  const struct llama_chat_message *messages, char **out)
+{
+    int32_t capacity = 0,
+            n = lm->f->llama_chat_apply_template(form, messages, (size_t)count, true, NULL, 0);
+    if (n < 0)
+        return cgam_fail(lm->env, CGAM_E_UNSUPPORTED,
+                         "%s: libllama does not know its chat template, which begins %.40s",
+                         cgam_path_tail(lm->path), form);
+    capacity = n + 1;
+    *out = cgam_zalloc(lm->env, (size_t)capacity, 1);
+    if (!*out) return cgam_fail_nomem(lm->env, "a chat");
+    n = lm->f->llama_chat_apply_template(form, messages, (size_t)count, true, *out, capacity);
+    (*out)[n >= 0 && n < capacity ? n : 0] = '\0';
+    return CGAM_OK;
+}
+
+cgam_status cgam_lm_chat_tokens(cgam_lm *lm, const char *text, int32_t **out, int64_t *length)
+{
+    *out = NULL;
+    *length = 0;
+    int32_t bytes = (int32_t)strlen(text), capacity = bytes + 8;
+    int32_t *tokens = cgam_alloc(lm->env, (size_t)capacity, sizeof *tokens);
+    if (!tokens) return cgam_fail_nomem(lm->env, "tokens");
+    int32_t n = lm->f->llama_tokenize(lm->vocab, text, bytes, tokens, capacity, true, true);
+    if (n < 0) {
+        cgam_free(lm->env, tokens);
+        return cgam_fail(lm->env, CGAM_E_INTERNAL, "libllama cannot tokenize a chat of %d bytes",
+                         bytes);
+    }
+    /* templates that write the first token themselves leave two of it */
+    if (n > 1 && tokens[0] == tokens[1] && tokens[0] == lm->f->llama_vocab_bos(lm->vocab))
+        memmove(tokens, tokens + 1, (size_t)--n * sizeof *tokens);
+    *out = tokens;
+    *length = n;
+    return CGAM_OK;
+}
+
+cgam_status cgam_lm_chat_text(cgam_lm *lm, int64_t count, const cgam_lm_message *messages,
+                              char **out)
+{
+    enum { BYTES_MAX = 1 << 24 };
+    *out = NULL;
+    size_t bytes = 0;
+    const char *form = lm->f->llama_model_chat_template(lm->model, NULL);
+    if (!form)
+        return cgam_fail(lm->env, CGAM_E_UNSUPPORTED, "%s: the model has no chat template",
+                         cgam_path_tail(lm->path));
+    if (count < 1) return cgam_fail(lm->env, CGAM_E_ARG, "a chat without messages");
+    struct llama_chat_message *chat = cgam_alloc(lm->env, (size_t)count, sizeof *chat);
+    if (!chat) return cgam_fail_nomem(lm->env, "a chat");
+    for (int64_t i = 0; i < count; i++) {
+        chat[i] = (struct llama_chat_message){messages[i].role, messages[i].text};
+        bytes += strlen(messages[i].text);
+    }
+    cgam_status status = CGAM_OK;
+    if (bytes > BYTES_MAX)
+        status = cgam_fail(lm->env, CGAM_E_ARG, "a chat of %zu bytes is too long", bytes);
+    if (status == CGAM_OK)
+        status = ends_by_token(form) ? apply_ends(lm, count, messages, out)
+                                     : apply_template(lm, form, count, chat, out);
+    cgam_free(lm->env, chat);
+    return status;
+}
+
+cgam_status cgam_lm_chat(cgam_lm *lm, int64_t count, const cgam_lm_message *messages, int32_t **out,
+                         int64_t *length)
+{
+    char *text;
+    *out = NULL;
+    *length = 0;
+    cgam_status status = cgam_lm_chat_text(lm, count, messages, &text);
+    if (status == CGAM_OK) status = cgam_lm_chat_tokens(lm, text, out, length);
+    cgam_free(lm->env, text);
+    return status;
 }

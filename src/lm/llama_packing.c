@@ -4,7 +4,7 @@
  * that are a stem, computed once as well: the cells of an injection are the same prompt many times over
  * with its last token edited, and cost one token each. An edit is part of what a token is: prompts share
  * tokens only as far as the same happens to them. */
-#include "lm/edit_plan.h"
+#include "lm/edit.h"
 #include "lm/llama.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 enum { WORTH_SHARING = 4 }; /* tokens */
 
 /* How many tokens, `most` at most, two prompts begin with alike; each keeps one of its own. */
-static int64_t alike(const cgam_running *r, int64_t a, int64_t b, int64_t most)
+static int64_t common_tokens(const cgam_running *r, int64_t a, int64_t b, int64_t most)
 {
     const cgam_lm_prompt *p = &r->prompts[a], *q = &r->prompts[b];
     int64_t k = 0;
@@ -26,7 +26,7 @@ int64_t cgam_running_shared(const cgam_running *r)
 {
     if (r->opts->run.no_sharing || r->count < 2) return 0;
     int64_t shared = INT64_MAX;
-    for (int64_t i = 1; i < r->count; i++) shared = alike(r, 0, i, shared);
+    for (int64_t i = 1; i < r->count; i++) shared = common_tokens(r, 0, i, shared);
     return shared < WORTH_SHARING ? 0 : shared;
 }
 
@@ -43,12 +43,12 @@ typedef struct limits {
 
 /* The prompts from `first` on that are a stem: one more joins where that saves more than the beginning
  * that it cuts short. */
-static unit grow(const cgam_running *r, int64_t first, int64_t shared, const limits *most)
+static unit grow_unit(const cgam_running *r, int64_t first, int64_t shared, const limits *most)
 {
     int64_t tail = most->with_tails ? cgam_running_tail(r, first) : 0;
     int64_t g = 1, stem = r->prompts[first].count - 1, sum = r->prompts[first].count + tail;
     for (; first + g < r->count && g < most->prompts && !r->opts->run.no_sharing; g++) {
-        int64_t next = first + g, m = alike(r, first, next, stem);
+        int64_t next = first + g, m = common_tokens(r, first, next, stem);
         if (m - shared < WORTH_SHARING || g * (m - shared) < (g - 1) * (stem - shared)) break;
         tail = most->with_tails ? cgam_running_tail(r, next) : 0;
         int64_t size = sum + r->prompts[next].count + tail - g * m - shared;
@@ -69,15 +69,12 @@ static int longest_first(const void *a, const void *b)
 
 void cgam_packing_free(cgam_env *env, cgam_packing *packing)
 {
-    cgam_free(env, packing->order);
-    cgam_free(env, packing->first);
-    cgam_free(env, packing->stem);
-    cgam_free(env, packing->of);
+    cgam_free_all(env, packing->order, packing->first, packing->stem, packing->of);
     *packing = (cgam_packing){0};
 }
 
 /* The next prompts in the order are those of a unit. */
-static void place(cgam_packing *p, int64_t number, const unit *u, int64_t *placed)
+static void place_unit(cgam_packing *p, int64_t number, const unit *u, int64_t *placed)
 {
     p->stem[number] = (cgam_stem){*placed, u->stem.count, u->stem.tokens};
     for (int64_t k = 0; k < u->stem.count; k++) {
@@ -99,7 +96,7 @@ static void fill_batches(cgam_packing *out, int64_t units, unit *left, const lim
             if (taken == 0 || (used + left[i].tokens <= most->tokens && prompts <= most->prompts)) {
                 used += left[i].tokens;
                 taken = prompts;
-                place(out, stems++, &left[i], &placed);
+                place_unit(out, stems++, &left[i], &placed);
             } else {
                 left[kept++] = left[i];
             }
@@ -131,7 +128,7 @@ cgam_status cgam_packing_new(const cgam_running *r, int64_t tokens_max, int64_t 
     int64_t n = 0;
     out->tokens = out->shared;
     for (int64_t i = 0; i < r->count; i += units[n++].stem.count) {
-        units[n] = grow(r, i, out->shared, &most);
+        units[n] = grow_unit(r, i, out->shared, &most);
         out->tokens += units[n].tokens;
     }
     for (int64_t i = 0; i < r->count && !with_tails; i++) out->tokens += cgam_running_tail(r, i);

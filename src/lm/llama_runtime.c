@@ -1,7 +1,7 @@
 /* llama_runtime.c: where libllama is, and its functions. */
-#include "lm/fetch.h"
-#include "lm/last_words.h"
+#include "lm/cache.h"
 #include "lm/llama.h"
+#include "lm/model.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -74,7 +74,7 @@ static bool library_in(const char *folder, char *path)
     return found;
 }
 
-static cgam_status find(cgam_env *env, char *folder, char *library)
+static cgam_status find_library(cgam_env *env, char *folder, char *library)
 {
     const char *given = getenv("CGAM_LLAMA");
     if (given && given[0]) {
@@ -88,7 +88,7 @@ static cgam_status find(cgam_env *env, char *folder, char *library)
     }
     snprintf(folder, CGAM_PATH_ROOM, "%s", CGAM_LLAMA_LIBDIR);
     if (folder[0] && library_in(folder, library)) return CGAM_OK;
-    cgam_status status = cgam_fetch_runtime_path(env, folder);
+    cgam_status status = cgam_lm_runtime_path(env, folder);
     if (status == CGAM_OK && !library_in(folder, library))
         status = cgam_fail(env, CGAM_E_NOT_FOUND,
                            "libllama is not there; fetch it with: cgam lm get, or name its "
@@ -108,10 +108,10 @@ static cgam_status load_system(cgam_env *env)
     return CGAM_OK;
 }
 
-static cgam_status load(cgam_env *env)
+static cgam_status load_library(cgam_env *env)
 {
     char folder[CGAM_PATH_ROOM], library[CGAM_PATH_ROOM];
-    cgam_status status = find(env, folder, library);
+    cgam_status status = find_library(env, folder, library);
     if (status == CGAM_OK) status = load_system(env);
     if (status != CGAM_OK) return status;
     void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
@@ -156,7 +156,7 @@ cgam_status cgam_llama_load(cgam_env *env, const cgam_llama **out)
 {
     *out = NULL;
     pthread_mutex_lock(&lock);
-    cgam_status status = loaded ? CGAM_OK : load(env);
+    cgam_status status = loaded ? CGAM_OK : load_library(env);
     loaded = status == CGAM_OK;
     pthread_mutex_unlock(&lock);
     if (status == CGAM_OK) *out = &table;

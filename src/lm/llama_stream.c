@@ -1,4 +1,5 @@
 /* llama_stream.c: a cache of keys and values for each text, so that a token more costs one token. */
+#include "lm/edit.h"
 #include "lm/exact.h"
 #include "lm/llama_decode.h"
 #include "lm/stream.h"
@@ -25,11 +26,7 @@ void cgam_stream_close(cgam_stream *s)
     if (s->opened && s->exact) cgam_exact_free(&s->pass);
     if (s->opened && !s->exact) cgam_decoder_close(&s->decoder);
     cgam_edit_plan_clear(env, &s->plan);
-    cgam_free(env, s->length);
-    cgam_free(env, s->scores);
-    cgam_free(env, s->made);
-    cgam_free(env, s->sequence);
-    cgam_free(env, s);
+    cgam_free_all(env, s->length, s->scores, s->made, s->sequence, s);
 }
 
 const float *cgam_stream_scores(const cgam_stream *s, int64_t i)
@@ -38,7 +35,7 @@ const float *cgam_stream_scores(const cgam_stream *s, int64_t i)
 }
 
 /* ---- libllama ----------------------------------------------------------------------------- */
-static cgam_status take(void *user, cgam_decoder *d)
+static cgam_status copy_scores_of_piece(void *user, cgam_decoder *d)
 {
     cgam_stream *s = user;
     int64_t vocab = s->lm->info.vocab;
@@ -67,7 +64,7 @@ static cgam_status open_llama(cgam_stream *s, const cgam_lm_prompt *prompts)
     cgam_status status = cgam_packing_new(&r, INT64_MAX, s->count, false, &r.packing);
     if (status != CGAM_OK) return status;
     const cgam_packing *p = &r.packing;
-    cgam_decoder_opts d = {.room = p->batch_tokens,
+    cgam_decoder_opts d = {.capacity = p->batch_tokens,
                            .cells = p->batch_tokens + p->shared + s->count * s->more,
                            .sequences = s->count + 1,
                            .scores = true,
@@ -76,7 +73,7 @@ static cgam_status open_llama(cgam_stream *s, const cgam_lm_prompt *prompts)
     s->opened = true;
     status = cgam_decoder_open(s->lm, &d, &s->decoder);
     if (status == CGAM_OK) status = cgam_llama_prefix(&r, &s->decoder, NULL, NULL);
-    if (status == CGAM_OK) status = cgam_llama_batch(&r, &s->decoder, 0, take, s);
+    if (status == CGAM_OK) status = cgam_llama_batch(&r, &s->decoder, 0, copy_scores_of_piece, s);
     cgam_packing_free(s->lm->env, &r.packing);
     return status;
 }
@@ -86,7 +83,7 @@ static cgam_status step_llama(cgam_stream *s, const int32_t *tokens, const bool 
     for (int64_t i = 0; i < s->count; i++)
         if (alive[i])
             cgam_decoder_append(&s->decoder, &tokens[i], 1, s->length[i], i, s->sequence[i], 0);
-    return cgam_decoder_run(&s->decoder, take, s);
+    return cgam_decoder_run(&s->decoder, copy_scores_of_piece, s);
 }
 
 /* ---- The plain pass ------------------------------------------------------------------------ */

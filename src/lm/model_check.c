@@ -2,14 +2,243 @@
  * and divisions, found by reading what it said when it ended on a damaged file. Where libllama refuses by itself, with an
  * error that we pass on - a tensor of another shape than the keys say, a key that it misses - it is left to it. */
 #include "lm/model_check.h"
-
 #include "base/env.h"
-#include "lm/vocabulary.h"
 
+#include <ctype.h>
 #include <math.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <string.h>
 
+/* ---- Vocabulary ------------------------------------------------------------------------------ */
+/* The tokens of a model before libllama sees them. It takes it for granted that texts differ, that tokens for
+ * bytes say which, and that a text cut at its end is none. */
+
+enum { TOKENS_MAX = 1 << 24, TYPE_BYTE = 6 };
+
+/* Tokenizers by what their texts are. */
+typedef enum reading { UNKNOWN, NONE, SCORED, MERGED, WHOLE_WORDS, OTHER } reading;
+
+typedef struct vocabulary {
+    cgam_env *env;
+    const char *name; /* of the file */
+    const cgam_gguf *g;
+    reading reading;
+    uint64_t count;
+    cgam_gguf_text *text; /* [count] */
+    bool byte[256];       /* there is a token for it */
+} vocabulary;
+
+static cgam_status reject_tokens(const vocabulary *v, const char *key, const char *why)
+{
+    return cgam_fail(v->env, CGAM_E_FORMAT, "%s: tokenizer.ggml.%s: %s", v->name, key, why);
+}
+
+static cgam_status reject_token(const vocabulary *v, const char *key, uint64_t i, const char *why)
+{
+    return cgam_fail(v->env, CGAM_E_FORMAT, "%s: tokenizer.ggml.%s: item %llu %s", v->name, key,
+                     (unsigned long long)i, why);
+}
+
+/* An array of that name and kind; NULL, with *status, where it is another thing. */
+static const cgam_gguf_value *array_of(const vocabulary *v, const char *key, cgam_gguf_kind kind,
+                                       cgam_status *status)
+{
+    char name[CGAM_GGUF_NAME];
+    snprintf(name, sizeof name, "tokenizer.ggml.%s", key);
+    const cgam_gguf_value *value = cgam_gguf_find(v->g, name);
+    if (!value || (value->array && value->kind == kind)) return value;
+    *status = reject_tokens(v, key, "an array of another type");
+    return NULL;
+}
+
+/* Bytes of the first letter of UTF-8, 0: it is none. */
+static size_t utf8_letter(const uint8_t *s, size_t left)
+{
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    size_t n = s[0] < 0x80 ? 1 : s[0] >> 5 == 6 ? 2 : s[0] >> 4 == 14 ? 3 : s[0] >> 3 == 30 ? 4 : 0;
+    if (n == 0 || n > left) return 0;
+    uint32_t code = n == 1 ? s[0] : s[0] & (0x7fu >> n);
+    for (size_t i = 1; i < n; i++) {
+        if (s[i] >> 6 != 2) return 0;
+        code = code << 6 | (s[i] & 63u);
+    }
+    return code < least[n] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? 0 : n;
+}
+
+static bool is_utf8(cgam_gguf_text text)
+{
+    for (size_t at = 0, n; at < text.length; at += n)
+        if (!(n = utf8_letter((const uint8_t *)text.at + at, text.length - at))) return false;
+    return true;
+}
+
+/* Which byte "<0x0A>" is; -1: none. */
+static int byte_of(cgam_gguf_text text)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    if (text.length != 6 || memcmp(text.at, "<0x", 3) != 0 || text.at[5] != '>') return -1;
+    const char *high = memchr(digits, toupper((unsigned char)text.at[3]), 16);
+    const char *low = memchr(digits, toupper((unsigned char)text.at[4]), 16);
+    return high && low ? (int)(16 * (high - digits) + (low - digits)) : -1;
+}
+
+/* ---- Texts -------------------------------------------------------------------------------- */
+
+static bool same_text(cgam_gguf_text a, cgam_gguf_text b)
+{
+    return a.length == b.length && memcmp(a.at, b.at, a.length) == 0;
+}
+
+/* No text twice, by a table of hashes under a key of chance, which nobody can crowd. */
+static cgam_status check_differ(const vocabulary *v)
+{
+    uint8_t key[crypto_shorthash_KEYBYTES];
+    uint64_t capacity = 16;
+    while (capacity < 2 * v->count) capacity *= 2;
+    uint32_t *table = cgam_zalloc(v->env, capacity, sizeof *table); /* one more than the number */
+    if (!table) return cgam_fail_nomem(v->env, v->name);
+    randombytes_buf(key, sizeof key);
+    cgam_status status = CGAM_OK;
+    for (uint64_t i = 0; i < v->count && status == CGAM_OK; i++) {
+        uint64_t at;
+        cgam_gguf_text text = v->text[i];
+        if (text.length == 0) continue; /* libllama gives it a name of its own */
+        crypto_shorthash((uint8_t *)&at, (const uint8_t *)text.at, text.length, key);
+        for (at &= capacity - 1; table[at]; at = (at + 1) & (capacity - 1))
+            if (same_text(v->text[table[at] - 1], text)) {
+                status = reject_token(v, "tokens", i, "is there twice");
+                break;
+            }
+        table[at] = (uint32_t)i + 1;
+    }
+    cgam_free(v->env, table);
+    return status;
+}
+
+static cgam_status check_tokens(vocabulary *v)
+{
+    cgam_status status = CGAM_OK;
+    const cgam_gguf_value *tokens = array_of(v, "tokens", CGAM_GGUF_TEXT, &status);
+    if (status != CGAM_OK) return status;
+    if (!tokens) return v->reading == UNKNOWN ? CGAM_OK : reject_tokens(v, "tokens", "missing");
+    if (tokens->count == 0 || tokens->count > TOKENS_MAX)
+        return reject_tokens(v, "tokens", "none, or more than can be");
+    v->count = tokens->count;
+    v->text = cgam_alloc(v->env, v->count, sizeof *v->text);
+    if (!v->text) return cgam_fail_nomem(v->env, v->name);
+    const uint8_t *at = tokens->items;
+    for (uint64_t i = 0; i < v->count; i++) {
+        cgam_gguf_text text = v->text[i] = cgam_gguf_next(&at);
+        int byte = byte_of(text);
+        if (v->reading == UNKNOWN) continue;
+        if (memchr(text.at, 0, text.length) && text.length > 1)
+            return reject_token(v, "tokens", i, "has a zero in it");
+        if (!is_utf8(text) && text.length > 1) return reject_token(v, "tokens", i, "is no UTF-8");
+        if (byte < 0 && text.length == 1) byte = (unsigned char)text.at[0];
+        if (byte >= 0) v->byte[byte] = true;
+    }
+    return v->reading == UNKNOWN ? CGAM_OK : check_differ(v);
+}
+
+static cgam_status check_scores(const vocabulary *v)
+{
+    cgam_status status = CGAM_OK;
+    const cgam_gguf_value *scores = array_of(v, "scores", CGAM_GGUF_F32, &status);
+    if (status == CGAM_OK && scores && scores->count != v->count)
+        status = reject_tokens(v, "scores", "not as many as tokens");
+    return status;
+}
+
+static cgam_status check_types(const vocabulary *v)
+{
+    cgam_status status = CGAM_OK;
+    const cgam_gguf_value *types = array_of(v, "token_type", CGAM_GGUF_I32, &status);
+    if (status == CGAM_OK && types && types->count != v->count)
+        status = reject_tokens(v, "token_type", "not as many as tokens");
+    for (uint64_t i = 0; types && i < v->count && status == CGAM_OK; i++) {
+        double type = cgam_gguf_number(types, i);
+        if (type < 0 || type > TYPE_BYTE) status = reject_token(v, "token_type", i, "is no type");
+        else if (type == TYPE_BYTE && v->reading == WHOLE_WORDS)
+            status =
+                reject_token(v, "token_type", i, "says byte, which this tokenizer has none of");
+        else if (type == TYPE_BYTE && v->reading != UNKNOWN && byte_of(v->text[i]) < 0)
+            status = reject_token(v, "token_type", i, "says byte, and the token is none");
+    }
+    return status;
+}
+
+/* Pairs of texts with a blank between them. */
+static cgam_status check_merges(const vocabulary *v)
+{
+    cgam_status status = CGAM_OK;
+    const cgam_gguf_value *merges = array_of(v, "merges", CGAM_GGUF_TEXT, &status);
+    if (status == CGAM_OK && !merges && v->reading == MERGED)
+        status = reject_tokens(v, "merges", "missing");
+    const uint8_t *at = merges ? merges->items : NULL;
+    for (uint64_t i = 0; merges && i < merges->count && status == CGAM_OK; i++) {
+        cgam_gguf_text text = cgam_gguf_next(&at);
+        const char *blank = text.length > 2 ? memchr(text.at + 1, ' ', text.length - 2) : NULL;
+        if (!blank) status = reject_token(v, "merges", i, "is no pair");
+        else if (!is_utf8(text)) status = reject_token(v, "merges", i, "is no UTF-8");
+    }
+    return status;
+}
+
+/* What a tokenizer of t5 begins with: the size of a table, the table, and texts that end by a zero. */
+static cgam_status check_charsmap(const vocabulary *v)
+{
+    const cgam_gguf_value *map = cgam_gguf_find(v->g, "tokenizer.ggml.precompiled_charsmap");
+    uint32_t table;
+    if (!map) return CGAM_OK;
+    if (!map->array || (map->kind != CGAM_GGUF_U8 && map->kind != CGAM_GGUF_I8))
+        return reject_tokens(v, "precompiled_charsmap", "an array of another type");
+    if (map->count == 0) return CGAM_OK;
+    if (map->count >= sizeof table) memcpy(&table, map->items, sizeof table);
+    if (map->count < sizeof table || table % 4 != 0 || table >= map->count - sizeof table ||
+        map->items[map->count - 1] != 0)
+        return reject_tokens(v, "precompiled_charsmap", "another size than it says");
+    return CGAM_OK;
+}
+
+static cgam_status check_all(vocabulary *v)
+{
+    cgam_status status = check_tokens(v);
+    if (status == CGAM_OK) status = check_scores(v);
+    if (status == CGAM_OK) status = check_types(v);
+    if (status == CGAM_OK) status = check_merges(v);
+    if (status == CGAM_OK) status = check_charsmap(v);
+    for (int i = 0; i < 256 && status == CGAM_OK && v->reading == SCORED; i++)
+        if (!v->byte[i])
+            status = cgam_fail(v->env, CGAM_E_FORMAT, "%s: there is no token for byte 0x%02X",
+                               v->name, (unsigned)i);
+    return status;
+}
+
+/* Tokens, scores, types and merges are as many, of the types and of the form that their tokenizer needs. Tokenizers that
+ * are not known are held to lengths and types. CGAM_E_FORMAT; `name` is the file in messages. */
+static cgam_status check_vocabulary(cgam_env *env, const char *name, const cgam_gguf *g)
+{
+    static const struct {
+        const char *model;
+        reading reading;
+    } known[] = {{"llama", SCORED}, {"gpt2", MERGED}, {"bert", WHOLE_WORDS},
+                 {"t5", OTHER},     {"none", NONE},   {"no_vocab", NONE}};
+    vocabulary v = {.env = env, .name = name, .g = g};
+    const cgam_gguf_value *model = cgam_gguf_find(g, "tokenizer.ggml.model");
+    if (!model || model->array || model->kind != CGAM_GGUF_TEXT)
+        return reject_tokens(&v, "model", "missing, or no text");
+    const uint8_t *at = model->items;
+    cgam_gguf_text word = cgam_gguf_next(&at);
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (cgam_gguf_is(word, known[i].model)) v.reading = known[i].reading;
+    if (v.reading == NONE) return reject_tokens(&v, "model", "this model has no words");
+    cgam_status status = check_all(&v);
+    cgam_free(env, v.text);
+    return status;
+}
+
+/* ---- Model ----------------------------------------------------------------------------------- */
 enum { LAYERS_MAX = 512, EXPERTS_MAX = 512, DATA_ALIGN = 32 };
 
 typedef struct checking {
@@ -68,7 +297,7 @@ static const struct rule {
              {"rope.scaling.original_context_length", WHOLE, false, 0, 0x7fffffff, NULL},
              {"rope.scaling.type", WORD, false, 0, 0, "none linear yarn longrope "}};
 
-static cgam_status refuse(const checking *c, const char *key, const char *why)
+static cgam_status reject_key(const checking *c, const char *key, const char *why)
 {
     return cgam_fail(c->env, CGAM_E_FORMAT, "%s: %s.%s %s", c->name, c->g->architecture, key, why);
 }
@@ -94,26 +323,26 @@ static bool is_real(cgam_gguf_kind kind) { return kind == CGAM_GGUF_F32 || kind 
 static cgam_status check_word(const checking *c, const struct rule *rule, const cgam_gguf_value *v)
 {
     const uint8_t *at = v->items;
-    if (v->array || v->kind != CGAM_GGUF_TEXT) return refuse(c, rule->key, "is no text");
+    if (v->array || v->kind != CGAM_GGUF_TEXT) return reject_key(c, rule->key, "is no text");
     cgam_gguf_text text = cgam_gguf_next(&at);
     for (const char *word = rule->words; *word; word = strchr(word, ' ') + 1)
         if ((size_t)(strchr(word, ' ') - word) == text.length &&
             memcmp(word, text.at, text.length) == 0)
             return CGAM_OK;
-    return refuse(c, rule->key, "is no word that it may be");
+    return reject_key(c, rule->key, "is no word that it may be");
 }
 
 static cgam_status check_rule(const checking *c, const struct rule *rule)
 {
     const cgam_gguf_value *v = value_of(c, rule->key);
-    if (!v) return rule->needed && c->plain ? refuse(c, rule->key, "is missing") : CGAM_OK;
+    if (!v) return rule->needed && c->plain ? reject_key(c, rule->key, "is missing") : CGAM_OK;
     if (rule->kind == WORD) return check_word(c, rule, v);
     if (v->kind == CGAM_GGUF_TEXT || v->kind == CGAM_GGUF_BOOL ||
         is_real(v->kind) != (rule->kind == REAL))
-        return refuse(c, rule->key,
-                      rule->kind == REAL ? "is no real number" : "is no whole number");
+        return reject_key(c, rule->key,
+                          rule->kind == REAL ? "is no real number" : "is no whole number");
     if (v->array && v->count > LAYERS_MAX)
-        return refuse(c, rule->key, "has more items than layers");
+        return reject_key(c, rule->key, "has more items than layers");
     for (uint64_t i = 0; i < v->count; i++) {
         double x = cgam_gguf_number(v, i);
         if (!(x >= rule->min && x <= rule->max))
@@ -147,12 +376,12 @@ static cgam_status check_heads(const checking *c)
         double shared = number_of(c, "attention.head_count_kv", i, heads);
         double size = number_of(c, "attention.key_length", i, heads > 0 ? width / heads : 0);
         double turned = number_of(c, "rope.dimension_count", i, size);
-        if (heads == 0 && c->plain) return refuse(c, "attention.head_count", "is 0");
+        if (heads == 0 && c->plain) return reject_key(c, "attention.head_count", "is 0");
         if (heads == 0) continue;
         if (size != floor(size))
-            return refuse(c, "attention.head_count", "does not divide the width");
+            return reject_key(c, "attention.head_count", "does not divide the width");
         if (shared == 0 ? c->plain : fmod(heads, shared) != 0)
-            return refuse(c, "attention.head_count_kv", "does not divide the heads");
+            return reject_key(c, "attention.head_count_kv", "does not divide the heads");
         if (turned > size || fmod(turned, 2) != 0 || (c->plain && turned < 2) ||
             (c->turns_all && turned != size))
             return cgam_fail(c->env, CGAM_E_FORMAT,
@@ -168,13 +397,13 @@ static cgam_status check_counts(const checking *c)
     double experts = number_of(c, "expert_count", 0, 0);
     const cgam_gguf_value *used = value_of(c, "expert_used_count");
     if (number_of(c, "nextn_predict_layers", 0, 0) >= layers)
-        return refuse(c, "nextn_predict_layers", "leaves no layer");
+        return reject_key(c, "nextn_predict_layers", "leaves no layer");
     if (number_of(c, "leading_dense_block_count", 0, 0) > layers)
-        return refuse(c, "leading_dense_block_count", "is more than there are layers");
+        return reject_key(c, "leading_dense_block_count", "is more than there are layers");
     for (uint64_t i = 0; i < (used ? used->count : 1); i++) {
         double some = number_of(c, "expert_used_count", i, 0);
         if (some > experts || (experts > 0 && some == 0))
-            return refuse(c, "expert_used_count", "does not fit the number of experts");
+            return reject_key(c, "expert_used_count", "does not fit the number of experts");
     }
     return CGAM_OK;
 }
@@ -229,5 +458,5 @@ cgam_status cgam_model_check(cgam_env *env, const char *name, const cgam_gguf *g
     if (status == CGAM_OK) status = check_heads(&c);
     if (status == CGAM_OK) status = check_counts(&c);
     if (status == CGAM_OK) status = check_tensors(&c);
-    return status == CGAM_OK ? cgam_vocabulary_check(env, name, g) : status;
+    return status == CGAM_OK ? check_vocabulary(env, name, g) : status;
 }

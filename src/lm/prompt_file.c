@@ -11,8 +11,8 @@ enum { WHERE = 300 };
 
 struct cgam_prompt_file {
     cgam_env *env;
-    cgam_prompt_line *line; /* [room], of which count are filled */
-    int64_t count, room;
+    cgam_prompt_line *line; /* [capacity], of which count are filled */
+    int64_t count, capacity;
 };
 
 void cgam_prompt_file_close(cgam_prompt_file *file)
@@ -20,8 +20,7 @@ void cgam_prompt_file_close(cgam_prompt_file *file)
     if (!file) return;
     for (int64_t i = 0; file->line && i < file->count; i++)
         cgam_free(file->env, (void *)(uintptr_t)file->line[i].text);
-    cgam_free(file->env, file->line);
-    cgam_free(file->env, file);
+    cgam_free_all(file->env, file->line, file);
 }
 
 int64_t cgam_prompt_file_count(const cgam_prompt_file *file) { return file->count; }
@@ -31,9 +30,9 @@ cgam_prompt_line cgam_prompt_file_get(const cgam_prompt_file *file, int64_t i)
     return file->line[i];
 }
 
-/* There is room: the lines of the file were counted. */
-static cgam_status add(cgam_prompt_file *file, int64_t line, const char *text, size_t length,
-                       const char *label)
+/* The array is large enough: the lines of the file were counted. */
+static cgam_status add_prompt(cgam_prompt_file *file, int64_t line, const char *text, size_t length,
+                              const char *label)
 {
     size_t more = label ? strlen(label) + 1 : 0;
     char *block = cgam_alloc(file->env, length + 1 + more, 1);
@@ -57,8 +56,8 @@ static cgam_status add_object(cgam_prompt_file *file, int64_t line, const char *
     else if (label && !json_is_string(label) && !json_is_null(label))
         status = cgam_fail(file->env, CGAM_E_FORMAT, "%s: the label is not a text", where);
     else
-        status = add(file, line, json_string_value(prompt), json_string_length(prompt),
-                     json_string_value(label));
+        status = add_prompt(file, line, json_string_value(prompt), json_string_length(prompt),
+                            json_string_value(label));
     json_decref(row);
     return status;
 }
@@ -73,7 +72,7 @@ static cgam_status add_text(cgam_prompt_file *file, int64_t line, const char *wh
         return cgam_fail(file->env, CGAM_E_FORMAT, "%s: bytes that are no text in UTF-8", where);
     }
     json_decref(probe);
-    return add(file, line, text, length, NULL);
+    return add_prompt(file, line, text, length, NULL);
 }
 
 static bool is_blank(const char *text, size_t length)
@@ -117,9 +116,9 @@ cgam_status cgam_prompt_file_read(cgam_env *env, const char *name, const cgam_fi
     cgam_prompt_file *made = cgam_zalloc(env, 1, sizeof *made);
     if (!made) return cgam_fail_nomem(env, "prompts");
     made->env = env;
-    made->room = 1;
-    for (size_t i = 0; i < size; i++) made->room += bytes[i] == '\n';
-    made->line = cgam_alloc(env, (size_t)made->room, sizeof *made->line);
+    made->capacity = 1;
+    for (size_t i = 0; i < size; i++) made->capacity += bytes[i] == '\n';
+    made->line = cgam_alloc(env, (size_t)made->capacity, sizeof *made->line);
     cgam_status status =
         made->line ? read_lines(made, name, bytes, size) : cgam_fail_nomem(env, "prompts");
     if (status == CGAM_OK) *out = made;

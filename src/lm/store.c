@@ -1,6 +1,7 @@
 /* store.c: the SQLite file. Write-ahead logging, so that a reader and a killed writer do no harm;
  * every row carries the digest of its states. */
 #include "lm/store.h"
+#include "lm/model.h"
 
 #include "io/file.h"
 #include "num/cpu/widen.h"
@@ -41,7 +42,7 @@ cgam_status cgam_store_ask(cgam_store *store, const char *sql, sqlite3_stmt **ou
     return code == SQLITE_OK ? CGAM_OK : cgam_store_fail(store, code);
 }
 
-static cgam_status number(cgam_store *store, const char *sql, int64_t *out)
+static cgam_status query_number(cgam_store *store, const char *sql, int64_t *out)
 {
     sqlite3_stmt *ask;
     cgam_status status = cgam_store_ask(store, sql, &ask);
@@ -60,8 +61,7 @@ void cgam_store_close(cgam_store *store)
                            store->put_span, store->no_spans, store->spans};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) sqlite3_finalize(all[i]);
     sqlite3_close(store->db);
-    cgam_free(store->env, store->path);
-    cgam_free(store->env, store);
+    cgam_free_all(store->env, store->path, store);
 }
 
 /* What makes a store of version i one of version i + 1. */
@@ -96,7 +96,7 @@ static cgam_status bring_up(cgam_store *store)
     int64_t version = 0;
     cgam_status status = cgam_store_do(store, "BEGIN IMMEDIATE");
     if (status != CGAM_OK) return status;
-    status = number(store, "PRAGMA user_version", &version);
+    status = query_number(store, "PRAGMA user_version", &version);
     for (int64_t i = version; i < VERSION && status == CGAM_OK; i++)
         status = cgam_store_do(store, steps[i]);
     if (status == CGAM_OK) return cgam_store_do(store, "COMMIT");
@@ -157,20 +157,20 @@ static cgam_status log_ahead(cgam_store *store)
                              : cgam_store_fail(store, code);
 }
 
-static cgam_status prepare(cgam_store *store)
+static cgam_status prepare_database(cgam_store *store)
 {
     int64_t application = 0, version = 0, tables = 0, others = 0;
     sqlite3_busy_timeout(store->db, PATIENCE);
     sqlite3_db_config(store->db, SQLITE_DBCONFIG_DEFENSIVE, 1, (int *)NULL);
     sqlite3_db_config(store->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, (int *)NULL);
-    cgam_status status = number(store, "SELECT count(*) FROM sqlite_master", &tables);
-    if (status == CGAM_OK) status = number(store, "PRAGMA application_id", &application);
-    if (status == CGAM_OK) status = number(store, "PRAGMA user_version", &version);
+    cgam_status status = query_number(store, "SELECT count(*) FROM sqlite_master", &tables);
+    if (status == CGAM_OK) status = query_number(store, "PRAGMA application_id", &application);
+    if (status == CGAM_OK) status = query_number(store, "PRAGMA user_version", &version);
     if (status != CGAM_OK) return status;
     if (tables > 0 && application != APPLICATION)
         return cgam_fail(store->env, CGAM_E_FORMAT, "%s: a database, but not a store of states",
                          cgam_path_tail(store->path));
-    status = number(store, strange, &others);
+    status = query_number(store, strange, &others);
     if (status != CGAM_OK) return status;
     if (others > 0)
         return cgam_fail(store->env, CGAM_E_FORMAT,
@@ -199,7 +199,7 @@ cgam_status cgam_store_open(cgam_env *env, const char *path, bool create, cgam_s
     if (status == CGAM_OK) {
         int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (create ? SQLITE_OPEN_CREATE : 0);
         int code = sqlite3_open_v2(path, &store->db, flags, NULL);
-        status = code == SQLITE_OK ? prepare(store) : cgam_store_fail(store, code);
+        status = code == SQLITE_OK ? prepare_database(store) : cgam_store_fail(store, code);
     }
     if (status == CGAM_OK) *out = store;
     else cgam_store_close(store);
@@ -350,7 +350,7 @@ void cgam_store_widen(cgam_dtype dtype, const void *data, int64_t n, float *out)
 }
 
 /* ---- Looking in --------------------------------------------------------------------------- */
-static void copy(sqlite3_stmt *row, int column, char *to, size_t size)
+static void copy_column(sqlite3_stmt *row, int column, char *to, size_t size)
 {
     const unsigned char *text = sqlite3_column_text(row, column);
     snprintf(to, size, "%s", text ? (const char *)text : "");
@@ -377,9 +377,9 @@ cgam_status cgam_store_list(cgam_store *store,
                               .rows = sqlite3_column_int64(ask, 5),
                               .bytes = sqlite3_column_int64(ask, 6) + sqlite3_column_int64(ask, 8),
                               .all_tokens = sqlite3_column_int64(ask, 7)};
-        copy(ask, 0, g.model, sizeof g.model);
-        copy(ask, 1, g.name, sizeof g.name);
-        copy(ask, 2, g.engine, sizeof g.engine);
+        copy_column(ask, 0, g.model, sizeof g.model);
+        copy_column(ask, 1, g.name, sizeof g.name);
+        copy_column(ask, 2, g.engine, sizeof g.engine);
         if (cgam_store_bytes(g.layers, g.width, "f32") == 0)
             status =
                 cgam_fail(store->env, CGAM_E_FORMAT,

@@ -4,7 +4,7 @@
 
 #include "base/env.h"
 
-#include <cgam/store.h>
+#include <cgam/lm.h>
 #include <sqlite3.h>
 #include <stdio.h>
 

@@ -1,4 +1,5 @@
 /* store_export.c: out of the store into files, with an index that says what each row is. */
+#include "io/array.h"
 #include "io/file.h"
 #include "io/folder.h"
 #include "io/table.h"
@@ -20,7 +21,7 @@ typedef struct pick {
     int64_t groups;
 } pick;
 
-static cgam_status match(void *user, const cgam_store_group *g)
+static cgam_status match_group(void *user, const cgam_store_group *g)
 {
     pick *p = user;
     if (p->wanted &&
@@ -34,7 +35,7 @@ static cgam_status match(void *user, const cgam_store_group *g)
 cgam_status cgam_store_pick(cgam_store *store, const cgam_store_group *group, cgam_store_group *out)
 {
     pick p = {.wanted = group};
-    cgam_status status = cgam_store_list(store, match, &p);
+    cgam_status status = cgam_store_list(store, match_group, &p);
     if (status != CGAM_OK) return status;
     if (p.groups == 0)
         return cgam_fail(store->env, CGAM_E_NOT_FOUND,
@@ -63,12 +64,12 @@ typedef struct sheet {
     cgam_store *store;
     const cgam_store_group *group;
     FILE *index;
-    int64_t rows, room, words, words_room;
-    float *states; /* [room, L + 1, d] */
-    /* [room] each; first has one more */
+    int64_t rows, capacity, words, words_capacity;
+    float *states; /* [capacity, L + 1, d] */
+    /* [capacity] each; first has one more */
     int64_t *tokens, *query, *shots, *seed, *label, *first;
-    int32_t *ids;  /* [words_room] */
-    char **labels; /* [room] those that came */
+    int32_t *ids;  /* [words_capacity] */
+    char **labels; /* [capacity] those that came */
     int64_t n_labels;
 } sheet;
 
@@ -76,8 +77,7 @@ static void sheet_free(sheet *s)
 {
     cgam_env *env = s->store->env;
     for (int64_t i = 0; i < s->n_labels; i++) cgam_free(env, s->labels[i]);
-    void *blocks[] = {s->states, s->tokens, s->ids, s->labels};
-    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) cgam_free(env, blocks[i]);
+    cgam_free_all(env, s->states, s->tokens, s->ids, s->labels);
 }
 
 static cgam_status ask_group(sheet *s, const char *sql, sqlite3_stmt **ask)
@@ -97,16 +97,16 @@ static cgam_status sheet_new(sheet *s)
     if (status != CGAM_OK) return status;
     int code = sqlite3_step(ask);
     if (code == SQLITE_ROW) {
-        s->room = sqlite3_column_int64(ask, 0);
-        s->words_room = sqlite3_column_int64(ask, 1);
+        s->capacity = sqlite3_column_int64(ask, 0);
+        s->words_capacity = sqlite3_column_int64(ask, 1);
     } else status = cgam_store_fail(s->store, code);
     sqlite3_finalize(ask);
     if (status != CGAM_OK) return status;
-    size_t n = (size_t)s->room;
+    size_t n = (size_t)s->capacity;
     s->states =
         cgam_alloc(env, n * (size_t)((s->group->layers + 1) * s->group->width), sizeof *s->states);
     s->tokens = cgam_alloc(env, 6 * n + 1, sizeof *s->tokens);
-    s->ids = cgam_alloc(env, (size_t)s->words_room, sizeof *s->ids);
+    s->ids = cgam_alloc(env, (size_t)s->words_capacity, sizeof *s->ids);
     s->labels = cgam_zalloc(env, n, sizeof *s->labels);
     if (!s->states || !s->tokens || !s->ids || !s->labels)
         return cgam_fail_nomem(env, "the states of the store");
@@ -162,14 +162,14 @@ static void write_line(const sheet *s, sqlite3_stmt *row)
     fputc('\n', to);
 }
 
-static cgam_status take_row(sheet *s, sqlite3_stmt *row)
+static cgam_status read_row(sheet *s, sqlite3_stmt *row)
 {
     int64_t numbers = (s->group->layers + 1) * s->group->width, i = s->rows;
     const char *name = (const char *)sqlite3_column_text(row, DTYPE);
     size_t bytes = cgam_store_bytes(s->group->layers, s->group->width, name);
     const void *ids = sqlite3_column_blob(row, IDS), *data = sqlite3_column_blob(row, DATA);
     int64_t words = sqlite3_column_bytes(row, IDS) / (int64_t)sizeof *s->ids;
-    if (!cgam_store_sound(row, bytes) || s->words + words > s->words_room)
+    if (!cgam_store_sound(row, bytes) || s->words + words > s->words_capacity)
         return cgam_fail(
             s->store->env, CGAM_E_FORMAT,
             "%s: row %lld is damaged: it is not what its digest says. lm store --check "
@@ -199,8 +199,8 @@ static cgam_status read_group(sheet *s)
     if (status != CGAM_OK) return status;
     int code = SQLITE_DONE;
     fputs("row,source,demos,seed,shots,query,label,tokens,token_ids,text\n", s->index);
-    while (status == CGAM_OK && s->rows < s->room && (code = sqlite3_step(ask)) == SQLITE_ROW)
-        status = take_row(s, ask);
+    while (status == CGAM_OK && s->rows < s->capacity && (code = sqlite3_step(ask)) == SQLITE_ROW)
+        status = read_row(s, ask);
     s->first[s->rows] = s->words;
     if (status == CGAM_OK && code != SQLITE_ROW && code != SQLITE_DONE)
         status = cgam_store_fail(s->store, code);

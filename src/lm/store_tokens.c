@@ -1,12 +1,13 @@
 /* store_tokens.c: the states of all tokens in a store, in spans as they were computed. */
 #include "io/file.h"
 #include "io/placed.h"
+#include "lm/model.h"
 #include "lm/store.h"
 
 #include <sodium.h>
 #include <string.h>
 
-static void bind(sqlite3_stmt *s, const cgam_state_key *key, uint8_t *prompt)
+static void bind_prompt(sqlite3_stmt *s, const cgam_state_key *key, uint8_t *prompt)
 {
     cgam_store_bind(s, key, prompt);
     sqlite3_bind_text(s, 4, cgam_dtype_name(key->dtype), -1, SQLITE_STATIC);
@@ -18,13 +19,13 @@ cgam_status cgam_store_put_span(cgam_store *store, const cgam_state_key *key, in
     uint8_t digest[crypto_hash_sha256_BYTES], prompt[CGAM_STORE_DIGEST];
     cgam_status status = CGAM_OK;
     if (first == 0) { /* another run may have cut it otherwise */
-        bind(store->no_spans, key, prompt);
+        bind_prompt(store->no_spans, key, prompt);
         status = cgam_store_finish(store, store->no_spans);
     }
     if (status != CGAM_OK) return status;
     crypto_hash_sha256(digest, data, bytes);
     sqlite3_stmt *put = store->put_span;
-    bind(put, key, prompt);
+    bind_prompt(put, key, prompt);
     sqlite3_bind_int64(put, 5, first);
     sqlite3_bind_int64(put, 6, count);
     sqlite3_bind_blob64(put, 7, data, bytes, SQLITE_STATIC);
@@ -32,8 +33,9 @@ cgam_status cgam_store_put_span(cgam_store *store, const cgam_state_key *key, in
     return cgam_store_finish(store, put);
 }
 
-static cgam_status hand_over(cgam_store *store, cgam_dtype dtype, const void *data, int64_t numbers,
-                             cgam_lm_span *span, cgam_lm_span_sink sink, void *user)
+static cgam_status hand_over_span(cgam_store *store, cgam_dtype dtype, const void *data,
+                                  int64_t numbers, cgam_lm_span *span, cgam_lm_span_sink sink,
+                                  void *user)
 {
     float *wide = cgam_alloc(store->env, (size_t)numbers, sizeof *wide);
     if (!wide) return cgam_fail_nomem(store->env, "states");
@@ -54,7 +56,7 @@ cgam_status cgam_store_get_spans(cgam_store *store, const cgam_state_key *key,
     int code = SQLITE_DONE;
     bool fine = true;
     uint8_t prompt[CGAM_STORE_DIGEST];
-    bind(ask, key, prompt);
+    bind_prompt(ask, key, prompt);
     while (status == CGAM_OK && fine && (code = sqlite3_step(ask)) == SQLITE_ROW) {
         cgam_lm_span span = {.first = sqlite3_column_int64(ask, 2),
                              .count = sqlite3_column_int64(ask, 3)};
@@ -63,8 +65,8 @@ cgam_status cgam_store_get_spans(cgam_store *store, const cgam_state_key *key,
         if (!fine) break;
         next += span.count;
         if (sink)
-            status = hand_over(store, key->dtype, sqlite3_column_blob(ask, 0), span.count * one,
-                               &span, sink, user);
+            status = hand_over_span(store, key->dtype, sqlite3_column_blob(ask, 0),
+                                    span.count * one, &span, sink, user);
     }
     if (status == CGAM_OK && code != SQLITE_ROW && code != SQLITE_DONE)
         status = cgam_store_fail(store, code);
@@ -112,7 +114,7 @@ cgam_status cgam_store_check_tokens(cgam_store *store, cgam_store_verdict *out)
 typedef struct collected {
     cgam_store *store;
     const cgam_store_group *group;
-    int64_t count, room;
+    int64_t count, capacity;
     cgam_state_key *keys;     /* [count], with tokens of their own */
     char (*names)[2][32];     /* [count] of states and tokens */
     int64_t (*shapes)[2][3];  /* [count] */
@@ -126,10 +128,7 @@ static void collected_free(collected *c)
     cgam_env *env = c->store->env;
     for (int64_t i = 0; i < c->count; i++)
         cgam_free(env, (void *)(uintptr_t)c->keys[i].prompt.tokens);
-    cgam_free(env, c->keys);
-    cgam_free(env, c->names);
-    cgam_free(env, c->shapes);
-    cgam_free(env, c->arrays);
+    cgam_free_all(env, c->keys, c->names, c->shapes, c->arrays);
 }
 
 #define WHOLE                                                                                      \
@@ -146,30 +145,30 @@ static cgam_status ask_group(const collected *c, const char *sql, sqlite3_stmt *
     return CGAM_OK;
 }
 
-static cgam_status make_room(collected *c)
+static cgam_status grow_states(collected *c)
 {
     cgam_env *env = c->store->env;
     sqlite3_stmt *ask;
     cgam_status status = ask_group(c, "SELECT count(*)" WHOLE, &ask);
     if (status != CGAM_OK) return status;
     int code = sqlite3_step(ask);
-    if (code == SQLITE_ROW) c->room = sqlite3_column_int64(ask, 0);
+    if (code == SQLITE_ROW) c->capacity = sqlite3_column_int64(ask, 0);
     else status = cgam_store_fail(c->store, code);
     sqlite3_finalize(ask);
     if (status != CGAM_OK) return status;
-    if (c->room < 1)
+    if (c->capacity < 1)
         return cgam_fail(env, CGAM_E_NOT_FOUND,
                          "%s holds no states of all tokens: lm capture --tokens all makes them",
                          cgam_path_tail(c->store->path));
-    c->keys = cgam_zalloc(env, (size_t)c->room, sizeof *c->keys);
-    c->names = cgam_alloc(env, (size_t)c->room, sizeof *c->names);
-    c->shapes = cgam_alloc(env, (size_t)c->room, sizeof *c->shapes);
-    c->arrays = cgam_alloc(env, 2 * (size_t)c->room, sizeof *c->arrays);
+    c->keys = cgam_zalloc(env, (size_t)c->capacity, sizeof *c->keys);
+    c->names = cgam_alloc(env, (size_t)c->capacity, sizeof *c->names);
+    c->shapes = cgam_alloc(env, (size_t)c->capacity, sizeof *c->shapes);
+    c->arrays = cgam_alloc(env, 2 * (size_t)c->capacity, sizeof *c->arrays);
     return c->keys && c->names && c->shapes && c->arrays ? CGAM_OK
                                                          : cgam_fail_nomem(env, "an export");
 }
 
-static cgam_status take_row(collected *c, sqlite3_stmt *row)
+static cgam_status read_token_row(collected *c, sqlite3_stmt *row)
 {
     cgam_env *env = c->store->env;
     int64_t i = c->count, n = sqlite3_column_bytes(row, 0) / (int64_t)sizeof(int32_t);
@@ -198,7 +197,7 @@ static cgam_status take_row(collected *c, sqlite3_stmt *row)
     return CGAM_OK;
 }
 
-static cgam_status put(void *user, const cgam_lm_span *span)
+static cgam_status write_tokens(void *user, const cgam_lm_span *span)
 {
     collected *c = user;
     int64_t layers = c->group->layers + 1, d = c->group->width;
@@ -221,7 +220,8 @@ static cgam_status write_all(collected *c, const char *path)
         bool found = false;
         status = cgam_placed_put(c->file, (int)(2 * c->writing) + 1, 0, key->prompt.count,
                                  key->prompt.tokens);
-        if (status == CGAM_OK) status = cgam_store_get_spans(c->store, key, &info, put, c, &found);
+        if (status == CGAM_OK)
+            status = cgam_store_get_spans(c->store, key, &info, write_tokens, c, &found);
         if (status == CGAM_OK && !found)
             status = cgam_fail(c->store->env, CGAM_E_FORMAT,
                                "%s: the states of all tokens of prompt %lld are damaged",
@@ -244,12 +244,12 @@ cgam_status cgam_store_export_tokens(cgam_store *store, const cgam_store_group *
     cgam_status status = cgam_store_pick(store, group, &found);
     if (status != CGAM_OK) return status;
     collected c = {.store = store, .group = &found};
-    status = make_room(&c);
+    status = grow_states(&c);
     if (status == CGAM_OK)
         status = ask_group(&c, "SELECT s.ids, s.dtype" WHOLE " ORDER BY s.id", &ask);
     int code = SQLITE_DONE;
-    while (status == CGAM_OK && c.count < c.room && (code = sqlite3_step(ask)) == SQLITE_ROW)
-        status = take_row(&c, ask);
+    while (status == CGAM_OK && c.count < c.capacity && (code = sqlite3_step(ask)) == SQLITE_ROW)
+        status = read_token_row(&c, ask);
     if (status == CGAM_OK && code != SQLITE_ROW && code != SQLITE_DONE)
         status = cgam_store_fail(store, code);
     sqlite3_finalize(ask);

@@ -2,7 +2,7 @@
 #ifndef CGAM_SRC_LM_STREAM_H
 #define CGAM_SRC_LM_STREAM_H
 
-#include "lm/edit_plan.h"
+#include "lm/edit.h"
 
 typedef struct cgam_stream cgam_stream;
 

@@ -5,7 +5,7 @@
 #include "base/env.h"
 #include "io/file.h"
 
-#include <cgam/vector.h>
+#include <cgam/lm.h>
 
 struct cgam_vector {
     cgam_env *env;
@@ -16,5 +16,13 @@ struct cgam_vector {
 /* The vectors in the bytes of a control-vector file; `name` stands for it in messages. */
 CGAM_NODISCARD cgam_status cgam_vector_parse_gguf(cgam_env *env, const char *name,
                                                   const cgam_file *file, cgam_vector **out);
+
+double cgam_vector_norm(const cgam_vector *v, int64_t layer); /* 0 past the last row */
+/* CGAM_E_SHAPE with one line when the vector has another width than the model, or layers that it has
+ * not; `name` is the vector in the message. */
+CGAM_NODISCARD cgam_status cgam_vector_fits(const cgam_vector *v, const cgam_lm *lm,
+                                            const char *name);
+/* cgam_vector_sum from "a.gguf:2,b.npy:-1"; a file without a factor has 1. */
+CGAM_NODISCARD cgam_status cgam_vector_from(cgam_env *env, const char *list, cgam_vector **out);
 
 #endif

@@ -4,10 +4,10 @@
  *   dp / dr = beta J(p),    J = sum w (diag pi - pi pi'),   pi = w / sum w,   w = p^(2 - A)
  *
  * so that whatever is known of beta (diag p - pp') holds for J with pi for p and beta sum w for beta. */
-#include "memory/recall.h"
+#include "memory/stages.h"
 
 #include "num/entmax.h"
-#include "num/ranks.h"
+#include "num/vec.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -44,111 +44,101 @@ const char *cgam_activation_name(double order, char text[CGAM_ACTIVATION_TEXT])
     return text;
 }
 
-/* top, shift and the value of m->r; p is left as it is. */
-static void entmax_sums(const cgam_recall *plan, cgam_query *m)
+/* top, shift and the value of r. */
+static cgam_activated entmax_sums(const cgam_recall *plan, const double *r)
 {
     cgam_env *env = plan->bank->env;
     const cgam_rows *Z = &plan->bank->Z;
-    cgam_entmax e = cgam_entmax_rows(env, Z, plan->opts.entmax, plan->opts.beta, m->r);
-    m->top = e.top;
-    m->shift = e.shift;
-    m->sum = 1;
-    m->lse = e.beta * e.top + cgam_entmax_value_rows(env, Z, &e, m->r);
+    cgam_entmax e = cgam_entmax_rows(env, Z, plan->opts.entmax, plan->opts.beta, r);
+    return (cgam_activated){.top = e.top,
+                            .shift = e.shift,
+                            .sum = 1,
+                            .lse = e.beta * e.top + cgam_entmax_value_rows(Z, &e, r)};
 }
 
-static cgam_entmax entmax_at(const cgam_recall *plan, const cgam_query *m)
+static cgam_entmax entmax_at(const cgam_recall *plan, const cgam_activated *act)
 {
-    return (cgam_entmax){plan->opts.entmax, plan->opts.beta, m->top, m->shift};
+    return (cgam_entmax){plan->opts.entmax, plan->opts.beta, act->top, act->shift};
+}
+
+cgam_activated cgam_activated_softmax(double beta, double top, double sum)
+{
+    return (cgam_activated){.top = top, .sum = sum, .lse = beta * top + log(sum)};
 }
 
 /* Weights by blocks, into p [n] or over and over into a block, their sums added up with the rounding of each
- * addition kept: top, sum and lse of m->r. */
-static void softmax_sums(const cgam_recall *plan, cgam_query *m, double *block, double *p)
+ * addition kept. */
+static cgam_activated softmax_sums(const cgam_recall *plan, const double *r, double *block,
+                                   double *p)
 {
     const cgam_rows *Z = &plan->bank->Z;
-    cgam_env *env = plan->bank->env;
     const cgam_f64 *f64 = Z->cpu->f64;
-    double beta = plan->opts.beta, ghost = plan->opts.none_score;
-    cgam_tally t;
-    cgam_tally_open(&t, Z, ">");
-    while (cgam_tally_next(&t)) t.x[0] = f64->largest(m->r + t.from, t.to - t.from);
-    bool told = cgam_tally_close(env, &t) == CGAM_OK;
-    double top = told ? t.x[0] : NAN;
-    if (plan->opts.none) top = fmax(top, ghost);
-    cgam_tally_open(&t, Z, "2.");
-    while (told && cgam_tally_next(&t)) {
-        if (t.from == 0 && plan->opts.none) t.x[0] = exp(beta * (ghost - top));
-        for (int64_t i = t.from; i < t.to; i += CGAM_SETTLE_ROWS) {
-            int64_t rows = t.to - i < CGAM_SETTLE_ROWS ? t.to - i : CGAM_SETTLE_ROWS;
-            double sums[3], high = t.x[0], total;
-            f64->softmax(m->r + i, rows, beta, top, p ? p + i : block, sums);
-            total = high + sums[0];
-            t.x[1] += high >= sums[0] ? (high - total) + sums[0] : (sums[0] - total) + high;
-            t.x[0] = total;
+    double beta = plan->opts.beta, ghost = plan->opts.none_score, top = cgam_vec_max(Z, r);
+    cgam_sum2 sum;
+    if (plan->opts.none && !isnan(top)) top = fmax(top, ghost);
+    CGAM_REDUCE_GROUPS(Z, from, to, CGAM_SUM2(sum)) {
+        if (from == 0 && plan->opts.none) sum.high = exp(beta * (ghost - top));
+        for (int64_t i = from; i < to; i += CGAM_SETTLE_ROWS) {
+            int64_t rows = to - i < CGAM_SETTLE_ROWS ? to - i : CGAM_SETTLE_ROWS;
+            double sums[3];
+            f64->softmax(r + i, rows, beta, top, p ? p + i : block, sums);
+            cgam_sum2_add(&sum, sums[0]);
         }
     }
-    told = told && cgam_tally_close(env, &t) == CGAM_OK;
-    cgam_query_sums(m, beta, top, told ? t.x[0] + t.x[1] : NAN);
+    return cgam_activated_softmax(beta, top, sum.high + sum.low);
 }
 
-void cgam_query_measure(const cgam_recall *plan, cgam_query *m)
+cgam_activated cgam_activated_of(const cgam_recall *plan, const double *r)
 {
     double e[CGAM_SETTLE_ROWS];
-    if (cgam_recall_sparse(plan)) entmax_sums(plan, m);
-    else softmax_sums(plan, m, e, NULL);
+    return cgam_recall_sparse(plan) ? entmax_sums(plan, r) : softmax_sums(plan, r, e, NULL);
 }
 
-void cgam_query_weights(const cgam_recall *plan, const cgam_query *m, int64_t i, int64_t rows,
-                        double *p)
+void cgam_activated_weights(const cgam_recall *plan, const cgam_activated *act, const double *r,
+                            int64_t i, int64_t rows, double *p)
 {
     double sums[3];
     if (!cgam_recall_sparse(plan)) {
-        plan->bank->Z.cpu->f64->softmax(m->r + i, rows, plan->opts.beta, m->top, p, sums);
-        for (int64_t k = 0; k < rows; k++) p[k] /= m->sum;
+        plan->bank->Z.cpu->f64->softmax(r + i, rows, plan->opts.beta, act->top, p, sums);
+        for (int64_t k = 0; k < rows; k++) p[k] /= act->sum;
         return;
     }
-    cgam_entmax e = entmax_at(plan, m);
+    cgam_entmax e = entmax_at(plan, act);
     double low = -cgam_entmax_reach(e.order, e.beta);
     for (int64_t k = 0; k < rows; k++)
-        p[k] = m->r[i + k] - e.top <= low ? 0 : cgam_entmax_weight(&e, m->r[i + k]);
+        p[k] = r[i + k] - e.top <= low ? 0 : cgam_entmax_weight(&e, r[i + k]);
 }
 
-bool cgam_query_activate(const cgam_recall *plan, cgam_query *m)
+bool cgam_activate(const cgam_recall *plan, const double *r, double *p, cgam_activated *out)
 {
+    const cgam_rows *Z = &plan->bank->Z;
     if (cgam_recall_sparse(plan)) {
-        entmax_sums(plan, m);
-        cgam_span here = cgam_rows_span(&plan->bank->Z);
-        if (here.size > 0) cgam_query_weights(plan, m, here.from, here.size, m->p + here.from);
+        *out = entmax_sums(plan, r);
+        int64_t from = cgam_vec_begin(Z), rows = cgam_vec_size(Z);
+        if (rows > 0) cgam_activated_weights(plan, out, r, from, rows, p + from);
     } else {
-        softmax_sums(plan, m, NULL, m->p);
-        cgam_span here = cgam_rows_span(&plan->bank->Z);
-        double share = 1 / m->sum;
-        for (int64_t i = here.from; i < here.to; i++) m->p[i] *= share;
+        *out = softmax_sums(plan, r, NULL, p);
+        cgam_vec_scale(Z, p, 1 / out->sum);
     }
-    return isfinite(m->lse);
+    return isfinite(out->lse);
 }
 
-double cgam_query_log_p(const cgam_recall *plan, const cgam_query *m, double r)
+double cgam_activated_log_p(const cgam_recall *plan, const cgam_activated *act, double r)
 {
-    cgam_entmax e = entmax_at(plan, m);
+    cgam_entmax e = entmax_at(plan, act);
     return cgam_recall_sparse(plan) ? log(cgam_entmax_weight(&e, r))
-                                    : plan->opts.beta * (r - m->top) - log(m->sum);
+                                    : plan->opts.beta * (r - act->top) - log(act->sum);
 }
 
 double cgam_recall_slopes(const cgam_recall *plan, const double *p, double *pi)
 {
     const cgam_rows *Z = &plan->bank->Z;
-    cgam_span here = cgam_rows_span(Z);
-    cgam_tally t;
+    double total;
     if (!cgam_recall_sparse(plan)) {
-        cgam_vectors_copy(Z, pi, p);
+        cgam_vec_copy(Z, pi, p);
         return 1;
     }
-    cgam_tally_open(&t, Z, "+");
-    while (cgam_tally_next(&t))
-        for (int64_t i = t.from; i < t.to; i++)
-            t.x[0] += pi[i] = cgam_entmax_slope(plan->opts.entmax, p[i]);
-    double total = cgam_tally_close(plan->bank->env, &t) == CGAM_OK ? t.x[0] : NAN;
-    for (int64_t i = here.from; i < here.to; i++) pi[i] /= total;
+    CGAM_REDUCE(Z, i, CGAM_SUM(total)) total += pi[i] = cgam_entmax_slope(plan->opts.entmax, p[i]);
+    CGAM_EACH_ROW(Z, i) pi[i] /= total;
     return total;
 }

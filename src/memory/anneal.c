@@ -11,11 +11,12 @@
  *   winner     the leader changes, by crossing scores or at one of the others
  * On large banks, where a margin costs more than a recall, steps are judged by the prediction alone. With
  * entmax the margin jumps wherever a memory joins or leaves the support, and only its sign counts. */
-#include "memory/recall.h"
+#include "memory/engines.h"
+#include "memory/results.h"
 
 #include "base/names.h"
 #include "num/entmax.h"
-#include "num/ranks.h"
+#include "num/vec.h"
 
 #include <cgam/theory.h>
 #include <math.h>
@@ -40,10 +41,9 @@ static const double LOG_STEP = 0.25, LOG_STEP_LARGE = 0.7, /* the longest step, 
 
 typedef struct walk {
     const cgam_recall *plan;
-    cgam_query *m;
+    cgam_settled *m;
     cgam_anneal *out;
-    int64_t n, room, marks; /* points and transitions that there is room for */
-    cgam_span here;
+    int64_t n, capacity, marks; /* [n] memories; points and transitions that fit */
     bool large;
     double *r[2];   /* [n] scores at the last point and at the one before, */
     double at[2];   /* and log beta there; at[1] NAN: none */
@@ -62,25 +62,26 @@ void cgam_anneal_free(cgam_env *env, cgam_anneal *path)
     *path = (cgam_anneal){0};
 }
 
-/* Room for one more entry of *list, which has `count`. */
-static cgam_status one_more(cgam_env *env, void **list, size_t size, int64_t count, int64_t *room)
+/* Makes *list long enough for one more entry; it has `count`. */
+static cgam_status grow_list(cgam_env *env, void **list, size_t size, int64_t count,
+                             int64_t *capacity)
 {
-    if (count < *room) return CGAM_OK;
-    int64_t more = *room ? 2 * *room : 32;
+    if (count < *capacity) return CGAM_OK;
+    int64_t more = *capacity ? 2 * *capacity : 32;
     void *bigger = cgam_zalloc(env, (size_t)more, size);
     if (!bigger) return cgam_fail_nomem(env, "a path of annealing");
     if (count > 0) memcpy(bigger, *list, (size_t)count * size);
     cgam_free(env, *list);
     *list = bigger;
-    *room = more;
+    *capacity = more;
     return CGAM_OK;
 }
 
-static cgam_status mark(walk *w, double log_beta, cgam_transition_kind kind)
+static cgam_status add_transition(walk *w, double log_beta, cgam_transition_kind kind)
 {
     void *list = w->out->transition;
-    cgam_status status = one_more(w->plan->bank->env, &list, sizeof *w->out->transition,
-                                  w->out->transitions, &w->marks);
+    cgam_status status = grow_list(w->plan->bank->env, &list, sizeof *w->out->transition,
+                                   w->out->transitions, &w->marks);
     w->out->transition = list;
     if (status == CGAM_OK)
         w->out->transition[w->out->transitions++] = (cgam_transition){exp(log_beta), kind};
@@ -88,45 +89,30 @@ static cgam_status mark(walk *w, double log_beta, cgam_transition_kind kind)
 }
 
 /* Who leads: the one that did, or the lowest index, as long as rounding could have put another ahead. */
-static cgam_status leader(const walk *w, int64_t *out)
+static cgam_status find_leader(const walk *w, int64_t *out)
 {
     const double *r = w->m->r;
     const cgam_rows *Z = &w->plan->bank->Z;
-    cgam_env *env = w->plan->bank->env;
-    double own = -INFINITY;
-    cgam_tally t;
+    double own = -INFINITY, top = cgam_vec_max(Z, r), tie = top - 1e-11 * (1 + fabs(top)), first;
     *out = w->winner;
-    cgam_tally_open(&t, Z, ">");
-    while (cgam_tally_next(&t))
-        for (int64_t i = t.from; i < t.to; i++) t.x[0] = fmax(t.x[0], r[i]);
-    cgam_status status = cgam_tally_close(env, &t);
-    double tie = t.x[0] - 1e-11 * (1 + fabs(t.x[0]));
-    if (w->out->points > 0 && status == CGAM_OK)
-        status = cgam_vectors_pick(env, Z, r, 1, &w->winner, &own);
+    cgam_status status = cgam_rows_status(Z);
+    if (w->out->points > 0 && status == CGAM_OK) status = cgam_vec_pick(Z, r, 1, &w->winner, &own);
     if (status != CGAM_OK || own >= tie) return status;
-    cgam_tally_open(&t, Z, "<");
-    while (cgam_tally_next(&t))
-        for (int64_t i = t.from; i < t.to && isinf(t.x[0]); i++)
-            if (r[i] >= tie) t.x[0] = (double)i;
-    status = cgam_tally_close(env, &t);
-    *out = isinf(t.x[0]) ? 0 : (int64_t)t.x[0];
-    return status;
+    CGAM_REDUCE(Z, i, CGAM_MIN(first)) {
+        if (r[i] >= tie) first = fmin(first, (double)i);
+    }
+    *out = isfinite(first) ? (int64_t)first : 0;
+    return cgam_rows_status(Z);
 }
 
-/* max |m->p - start|; NAN where a rank has failed. */
 static double moved_by(const walk *w)
 {
-    cgam_tally t;
-    cgam_tally_open(&t, &w->plan->bank->Z, ">");
-    while (cgam_tally_next(&t))
-        for (int64_t i = t.from; i < t.to; i++)
-            t.x[0] = fmax(t.x[0], fabs(w->m->p[i] - w->start[i]));
-    return cgam_tally_close(w->plan->bank->env, &t) == CGAM_OK ? fmax(t.x[0], 0) : NAN;
+    return cgam_vec_max_diff(&w->plan->bank->Z, w->m->p, w->start);
 }
 
 /* The fixed point at beta from `start`, NULL = where a recall starts, within `most` iterations; 0: to
  * the plan's tolerance, by its own. */
-static cgam_status solve(walk *w, double beta, const double *start, int64_t most)
+static cgam_status solve_at(walk *w, double beta, const double *start, int64_t most)
 {
     cgam_recall at = *w->plan; /* nothing in a plan but its options knows beta */
     at.opts.beta = beta;
@@ -141,13 +127,11 @@ static cgam_status margin_at(const walk *w, double beta, double *margin)
     const cgam_recall_opts *o = &w->plan->opts;
     beta *= cgam_recall_slopes(w->plan, w->m->p, w->pi);
     if (!w->large) return cgam_fold_margin(w->plan->gate, beta, o->lambda, w->pi, margin, NULL);
-    cgam_tally t; /* as cgam_softmax_norm_bound has it */
-    cgam_tally_open(&t, &w->plan->bank->Z, ">");
-    while (cgam_tally_next(&t))
-        for (int64_t i = t.from; i < t.to; i++) t.x[0] = fmax(t.x[0], w->pi[i] * (1 - w->pi[i]));
-    cgam_status status = cgam_tally_close(w->plan->bank->env, &t);
-    *margin = w->plan->gate->info.eta_min - o->lambda * o->lambda * beta * (2 * fmax(t.x[0], 0));
-    return status;
+    const cgam_rows *Z = &w->plan->bank->Z;
+    double most; /* as cgam_softmax_norm_bound has it */
+    CGAM_REDUCE(Z, i, CGAM_MAX(most)) most = fmax(most, w->pi[i] * (1 - w->pi[i]));
+    *margin = w->plan->gate->info.eta_min - o->lambda * o->lambda * beta * (2 * fmax(most, 0));
+    return cgam_rows_status(Z);
 }
 
 /* beta, at the ends to the bit. */
@@ -159,11 +143,11 @@ static double beta_at(const walk *w, double log_beta)
 }
 
 /* Keeps m as the last point of the path. */
-static cgam_status keep(walk *w, double log_beta, double margin)
+static cgam_status add_point(walk *w, double log_beta, double margin)
 {
     void *list = w->out->path;
     cgam_status status =
-        one_more(w->plan->bank->env, &list, sizeof *w->out->path, w->out->points, &w->room);
+        grow_list(w->plan->bank->env, &list, sizeof *w->out->path, w->out->points, &w->capacity);
     w->out->path = list;
     if (status != CGAM_OK) return status;
     double *swap = w->r[1];
@@ -171,16 +155,14 @@ static cgam_status keep(walk *w, double log_beta, double margin)
     w->at[1] = w->at[0];
     w->r[0] = swap;
     w->at[0] = log_beta;
-    cgam_vectors_copy(&w->plan->bank->Z, w->r[0], w->m->r);
+    cgam_vec_copy(&w->plan->bank->Z, w->r[0], w->m->r);
     double p;
-    status = leader(w, &w->winner);
-    if (status == CGAM_OK)
-        status =
-            cgam_vectors_pick(w->plan->bank->env, &w->plan->bank->Z, w->m->p, 1, &w->winner, &p);
+    status = find_leader(w, &w->winner);
+    if (status == CGAM_OK) status = cgam_vec_pick(&w->plan->bank->Z, w->m->p, 1, &w->winner, &p);
     if (status != CGAM_OK) return status;
     w->margin = margin;
     w->out->path[w->out->points++] = (cgam_anneal_point){.beta = beta_at(w, log_beta),
-                                                         .energy = w->m->energy_end,
+                                                         .energy = w->m->trace.energy_end,
                                                          .winner = w->winner,
                                                          .p = p,
                                                          .fold_margin = margin};
@@ -188,64 +170,56 @@ static cgam_status keep(walk *w, double log_beta, double margin)
 }
 
 /* w->start = act(beta r) of the scores that the secant predicts. */
-static cgam_status predict(walk *w, double log_beta)
+static cgam_status predict_start(walk *w, double log_beta)
 {
     double ahead = isnan(w->at[1]) ? 0 : (log_beta - w->at[0]) / (w->at[0] - w->at[1]);
     const cgam_rows *Z = &w->plan->bank->Z;
-    cgam_env *env = w->plan->bank->env;
-    double beta = exp(log_beta), *x = w->start;
-    cgam_tally t;
-    cgam_tally_open(&t, Z, ">");
-    while (cgam_tally_next(&t))
-        for (int64_t i = t.from; i < t.to; i++) {
-            x[i] = w->r[0][i] + (ahead > 0 ? ahead * (w->r[0][i] - w->r[1][i]) : 0);
-            t.x[0] = fmax(t.x[0], x[i]);
-        }
-    cgam_status status = cgam_tally_close(env, &t);
-    if (status != CGAM_OK) return status;
+    double beta = exp(log_beta), *x = w->start, top, sum;
+    CGAM_REDUCE(Z, i, CGAM_MAX(top)) {
+        x[i] = w->r[0][i] + (ahead > 0 ? ahead * (w->r[0][i] - w->r[1][i]) : 0);
+        top = fmax(top, x[i]);
+    }
+    if (cgam_rows_status(Z) != CGAM_OK) return cgam_rows_status(Z);
     if (cgam_recall_sparse(w->plan)) {
-        cgam_entmax e = cgam_entmax_rows(env, Z, w->plan->opts.entmax, beta, x);
-        for (int64_t i = w->here.from; i < w->here.to; i++) x[i] = cgam_entmax_weight(&e, x[i]);
+        cgam_entmax e = cgam_entmax_rows(w->plan->bank->env, Z, w->plan->opts.entmax, beta, x);
+        CGAM_EACH_ROW(Z, i) x[i] = cgam_entmax_weight(&e, x[i]);
         return CGAM_OK;
     }
-    double top = t.x[0];
-    cgam_tally_open(&t, Z, "+");
-    while (cgam_tally_next(&t))
-        for (int64_t i = t.from; i < t.to; i++) t.x[0] += x[i] = exp(beta * (x[i] - top));
-    status = cgam_tally_close(env, &t);
-    for (int64_t i = w->here.from; i < w->here.to; i++) x[i] /= t.x[0];
-    return status;
+    CGAM_REDUCE(Z, i, CGAM_SUM(sum)) sum += x[i] = exp(beta * (x[i] - top));
+    CGAM_EACH_ROW(Z, i) x[i] /= sum;
+    return cgam_rows_status(Z);
 }
 
 /* The corrector. Where the plain iteration does not get there soon - it crawls where a branch is steep or
  * about to end - Newton goes from the prediction, and is believed where it ends at a minimum beside it; if
  * not, the iteration has the last word. It has the first since Newton keeps no symmetry to the bit. */
-static cgam_status correct(walk *w, double beta)
+static cgam_status correct_point(walk *w, double beta)
 {
-    cgam_status status = solve(w, beta, w->start, w->near ? HASTE : PATIENCE);
-    if (status != CGAM_OK || !w->near || w->m->end != CGAM_END_MAX_ITER) return status;
+    cgam_status status = solve_at(w, beta, w->start, w->near ? HASTE : PATIENCE);
+    if (status != CGAM_OK || !w->near || w->m->trace.end != CGAM_END_MAX_ITER) return status;
     cgam_recall at = *w->plan;
     double residual, length, margin = 0;
     at.opts.beta = beta;
-    status = cgam_coupled_polish(&at, w->m, w->start, w->near + w->here.size, &residual, &length);
+    status = cgam_coupled_polish(&at, w->m, w->start, cgam_vec_next(&w->plan->bank->Z, w->near),
+                                 &residual, &length);
     if (status != CGAM_OK) return status;
     double moved = moved_by(w);
-    cgam_vectors_copy(&w->plan->bank->Z, w->near, w->m->p);
+    cgam_vec_copy(&w->plan->bank->Z, w->near, w->m->p);
     bool beside = residual <= LOOSE && moved <= NEAR;
     if (beside) status = margin_at(w, beta, &margin);
     if (status != CGAM_OK) return status;
     beside = beside && margin > 0;
-    return solve(w, beta, beside ? w->near : w->start, PATIENCE);
+    return solve_at(w, beta, beside ? w->near : w->start, PATIENCE);
 }
 
 /* Where two leaders cross between the last point and m: r is taken as linear in log beta. */
-static double crossing(const walk *w, double log_beta, int64_t now)
+static double find_crossing(const walk *w, double log_beta, int64_t now)
 {
     const cgam_rows *Z = &w->plan->bank->Z;
     int64_t two[2] = {w->winner, now};
     double then[2], here[2];
-    if (cgam_vectors_pick(w->plan->bank->env, Z, w->r[0], 2, two, then) != CGAM_OK ||
-        cgam_vectors_pick(w->plan->bank->env, Z, w->m->r, 2, two, here) != CGAM_OK)
+    if (cgam_vec_pick(Z, w->r[0], 2, two, then) != CGAM_OK ||
+        cgam_vec_pick(Z, w->m->r, 2, two, here) != CGAM_OK)
         return NAN;
     double before = then[0] - then[1], after = here[0] - here[1];
     double share = before - after > 0 ? before / (before - after) : 0.5;
@@ -254,7 +228,7 @@ static double crossing(const walk *w, double log_beta, int64_t now)
 
 /* Past a pitchfork: from the symmetric point, tilted towards the lowest memory that the unstable
  * direction moves, at a beta far enough above for the branches to have parted. */
-static cgam_status part(walk *w, double log_end, double *log_beta, double *margin)
+static cgam_status leave_pitchfork(walk *w, double log_end, double *log_beta, double *margin)
 {
     const cgam_recall_opts *o = &w->plan->opts;
     cgam_env *env = w->plan->bank->env;
@@ -265,59 +239,56 @@ static cgam_status part(walk *w, double log_end, double *log_beta, double *margi
     cgam_status status = cgam_dplr_lowest(env, &spec, 1e-10, true, &low);
     int64_t lowest = 0;
     if (status == CGAM_OK) {
-        cgam_tally t;
-        double mean = cgam_vectors_dot(env, Z, w->pi, low.vector);
-        cgam_tally_open(&t, Z, ">");
-        while (cgam_tally_next(&t))
-            for (int64_t i = t.from; i < t.to; i++)
-                t.x[0] = fmax(t.x[0], fabs(w->pi[i] * (low.vector[i] - mean)));
-        status = cgam_tally_close(env, &t);
-        double most = fmax(t.x[0], 0);
-        cgam_tally_open(&t, Z, "<");
-        while (cgam_tally_next(&t) && status == CGAM_OK)
-            for (int64_t i = t.from; i < t.to && isinf(t.x[0]); i++)
-                if (fabs(w->pi[i] * (low.vector[i] - mean)) > 1e-6 * most) t.x[0] = (double)i;
-        if (status == CGAM_OK) status = cgam_tally_close(env, &t);
-        lowest = isinf(t.x[0]) ? w->n - 1 : (int64_t)t.x[0];
+        double mean = cgam_vec_dot(Z, w->pi, low.vector), most, first;
+        CGAM_REDUCE(Z, i, CGAM_MAX(most)) {
+            most = fmax(most, fabs(w->pi[i] * (low.vector[i] - mean)));
+        }
+        CGAM_REDUCE(Z, i, CGAM_MIN(first)) {
+            if (fabs(w->pi[i] * (low.vector[i] - mean)) > 1e-6 * fmax(most, 0))
+                first = fmin(first, (double)i);
+        }
+        status = cgam_rows_status(Z);
+        lowest = isfinite(first) ? (int64_t)first : w->n - 1;
     }
-    cgam_vectors_free(env, Z, low.vector);
+    cgam_vec_free(env, Z, low.vector);
     if (status != CGAM_OK) return status;
     double before = *log_beta;
     *log_beta = fmin(log_end, before + PART);
     double tilt = fmin(fmax(sqrt(*log_beta - before), 1e-4), 0.3);
-    for (int64_t i = w->here.from; i < w->here.to; i++)
-        w->start[i] = (1 - tilt) * w->m->p[i] + (i == lowest ? tilt : 0);
-    status = solve(w, exp(*log_beta), w->start, LOOSE_ITER);
+    CGAM_EACH_ROW(Z, i) w->start[i] = (1 - tilt) * w->m->p[i] + (i == lowest ? tilt : 0);
+    status = solve_at(w, exp(*log_beta), w->start, LOOSE_ITER);
     return status == CGAM_OK ? margin_at(w, exp(*log_beta), margin) : status;
 }
 
 /* Past a fold that the iteration still crawls through: on from where it is. */
-static cgam_status fall(walk *w, double log_end, double *log_beta, double *margin)
+static cgam_status leave_fold(walk *w, double log_end, double *log_beta, double *margin)
 {
     *log_beta = fmin(log_end, *log_beta + FALL);
-    cgam_vectors_copy(&w->plan->bank->Z, w->start, w->m->p);
-    cgam_status status = solve(w, exp(*log_beta), w->start, LOOSE_ITER);
+    cgam_vec_copy(&w->plan->bank->Z, w->start, w->m->p);
+    cgam_status status = solve_at(w, exp(*log_beta), w->start, LOOSE_ITER);
     return status == CGAM_OK ? margin_at(w, exp(*log_beta), margin) : status;
 }
 
 /* A step that could not be kept however short: what became of the branch. */
-static cgam_status turn(walk *w, double log_end, double log_beta, double moved, double margin)
+static cgam_status pass_transition(walk *w, double log_end, double log_beta, double moved,
+                                   double margin)
 {
-    bool ended = w->m->end == CGAM_END_CONVERGED;
+    bool ended = w->m->trace.end == CGAM_END_CONVERGED;
     bool symmetric = ended && !w->large && margin <= 0 && moved <= NEAR;
     int64_t before = w->winner;
     cgam_status status =
-        mark(w, log_beta, symmetric ? CGAM_TRANSITION_PITCHFORK : CGAM_TRANSITION_FOLD);
+        add_transition(w, log_beta, symmetric ? CGAM_TRANSITION_PITCHFORK : CGAM_TRANSITION_FOLD);
     double from = log_beta;
-    if (status == CGAM_OK && symmetric) status = part(w, log_end, &log_beta, &margin);
-    if (status == CGAM_OK && !ended) status = fall(w, log_end, &log_beta, &margin);
-    if (status == CGAM_OK) status = keep(w, log_beta, margin);
+    if (status == CGAM_OK && symmetric) status = leave_pitchfork(w, log_end, &log_beta, &margin);
+    if (status == CGAM_OK && !ended) status = leave_fold(w, log_end, &log_beta, &margin);
+    if (status == CGAM_OK) status = add_point(w, log_beta, margin);
     w->at[1] = NAN; /* no secant across a transition */
-    if (status == CGAM_OK && w->winner != before) status = mark(w, from, CGAM_TRANSITION_WINNER);
+    if (status == CGAM_OK && w->winner != before)
+        status = add_transition(w, from, CGAM_TRANSITION_WINNER);
     return status;
 }
 
-static cgam_status follow(walk *w, double log_end)
+static cgam_status follow_branch(walk *w, double log_end)
 {
     double longest = w->large ? LOG_STEP_LARGE : LOG_STEP, step = longest, next;
     double shortest = w->large ? longest / (1 << SHORT_MIN) : LOG_SHORT;
@@ -326,27 +297,29 @@ static cgam_status follow(walk *w, double log_end)
         double to = w->at[0] + step >= log_end ? log_end : w->at[0] + step;
         double beta = beta_at(w, to);
         int64_t now, before = w->winner;
-        status = predict(w, to);
-        if (status == CGAM_OK) status = correct(w, beta);
+        status = predict_start(w, to);
+        if (status == CGAM_OK) status = correct_point(w, beta);
         if (status == CGAM_OK) status = margin_at(w, beta, &next);
-        if (status == CGAM_OK) status = leader(w, &now);
+        if (status == CGAM_OK) status = find_leader(w, &now);
         if (status != CGAM_OK) break;
         double moved = moved_by(w);
-        bool near = moved <= (w->large ? NEAR_LARGE : NEAR) && w->m->end == CGAM_END_CONVERGED;
+        bool near =
+            moved <= (w->large ? NEAR_LARGE : NEAR) && w->m->trace.end == CGAM_END_CONVERGED;
         bool brief = !(to - w->at[0] > shortest);
         bool steady =
             w->large ||
             (next > 0 && (next > 0.3 * w->margin || brief || cgam_recall_sparse(w->plan)));
         bool crosses = now != before && !w->large && to - w->at[0] > LOG_CROSSING;
         if (near && steady && !crosses) {
-            double where = now != before ? crossing(w, to, now) : 0;
-            status = keep(w, to, next);
-            if (status == CGAM_OK && now != before) status = mark(w, where, CGAM_TRANSITION_WINNER);
+            double where = now != before ? find_crossing(w, to, now) : 0;
+            status = add_point(w, to, next);
+            if (status == CGAM_OK && now != before)
+                status = add_transition(w, where, CGAM_TRANSITION_WINNER);
             step = fmin(1.5 * step, longest);
         } else if (!brief) {
             step = 0.5 * (to - w->at[0]);
         } else {
-            status = turn(w, log_end, to, moved, next);
+            status = pass_transition(w, log_end, to, moved, next);
             step = longest / 16;
         }
     }
@@ -363,45 +336,43 @@ static double first_beta(const cgam_recall *plan)
     return safe > 0 && safe < o->beta ? safe : o->beta;
 }
 
-cgam_status cgam_anneal_solve(const cgam_recall *plan, cgam_query *m, cgam_anneal *out)
+cgam_status cgam_anneal_solve(const cgam_recall *plan, cgam_settled *m, cgam_anneal *out)
 {
     cgam_env *env = plan->bank->env;
     const cgam_rows *Z = &plan->bank->Z;
-    cgam_span here = cgam_rows_span(Z);
     cgam_anneal path = {0};
     walk w = {.plan = plan,
               .m = m,
               .out = &path,
               .n = Z->n,
-              .here = here,
               .large = plan->can.matrices || !plan->gate->A,
               .at = {NAN, NAN},
               .margin = NAN};
-    int64_t vectors = w.large ? 4 : 11, n = here.size;
-    double *room = cgam_vectors_new(env, Z, vectors), margin = NAN;
+    int64_t vectors = w.large ? 4 : 11, n = cgam_vec_size(Z);
+    double *work = cgam_vec_new(env, Z, vectors), margin = NAN;
     double first = first_beta(plan);
-    cgam_status status = room ? CGAM_OK : cgam_fail_nomem(env, "annealing");
+    cgam_status status = work ? CGAM_OK : cgam_fail_nomem(env, "annealing");
     w.ends[0] = first;
     w.ends[1] = plan->opts.beta;
-    w.r[0] = room;
-    w.r[1] = room + n;
-    w.start = room + 2 * n;
-    w.pi = room + 3 * n;
-    if (!w.large) w.near = room + 4 * n;
-    if (status == CGAM_OK) status = solve(&w, first, NULL, LOOSE_ITER);
+    w.r[0] = work;
+    w.r[1] = work + n;
+    w.start = work + 2 * n;
+    w.pi = work + 3 * n;
+    if (!w.large) w.near = work + 4 * n;
+    if (status == CGAM_OK) status = solve_at(&w, first, NULL, LOOSE_ITER);
     if (status == CGAM_OK) status = margin_at(&w, first, &margin);
-    if (status == CGAM_OK) status = keep(&w, log(first), margin);
-    if (status == CGAM_OK) status = follow(&w, log(plan->opts.beta));
+    if (status == CGAM_OK) status = add_point(&w, log(first), margin);
+    if (status == CGAM_OK) status = follow_branch(&w, log(plan->opts.beta));
     if (status == CGAM_OK) { /* the end, with the books of a recall */
-        cgam_vectors_copy(Z, w.start, m->p);
-        status = solve(&w, plan->opts.beta, w.start, 0);
+        cgam_vec_copy(Z, w.start, m->p);
+        status = solve_at(&w, plan->opts.beta, w.start, 0);
     }
     if (status == CGAM_OK && path.points > 0) {
         cgam_anneal_point *last = path.path + path.points - 1;
-        last->energy = m->energy_end;
-        status = cgam_vectors_pick(env, Z, m->p, 1, &last->winner, &last->p);
+        last->energy = m->trace.energy_end;
+        status = cgam_vec_pick(Z, m->p, 1, &last->winner, &last->p);
     }
-    cgam_vectors_free(env, Z, room);
+    cgam_vec_free(env, Z, work);
     if (status == CGAM_OK && out) *out = path;
     else cgam_anneal_free(env, &path);
     return status;

@@ -1,8 +1,8 @@
 /* as_net.c: banks as operators, memories as networks. */
-#include <cgam/as_net.h>
+#include <cgam/theory.h>
 
 #include "base/blas.h"
-#include "memory/as_net.h"
+#include "memory/engines.h"
 #include "memory/gate.h"
 #include "net/net.h"
 
@@ -86,7 +86,7 @@ static cgam_status projected_apply_t(void *user, int64_t count, const double *in
     return status;
 }
 
-static void release(cgam_env *env, void *thing) { cgam_free(env, thing); }
+static void free_part(cgam_env *env, void *thing) { cgam_free(env, thing); }
 
 /* The bank's operator, or Z P, kept by the network. */
 static cgam_status keep_bank(cgam_net *net, const cgam_bank *bank, const double *P, int64_t d_c,
@@ -102,7 +102,7 @@ static cgam_status keep_bank(cgam_net *net, const cgam_bank *bank, const double 
                           .apply_t = projected_apply_t,
                           .user = W};
     const cgam_op *op = &W->op;
-    cgam_status status = cgam_net_keep(net, release, W);
+    cgam_status status = cgam_net_keep(net, free_part, W);
     if (status == CGAM_OK) *out = op;
     return status;
 }
@@ -125,7 +125,7 @@ static cgam_status add_layer(cgam_net *net, const char *name, int64_t size, cons
     return cgam_net_add_layer(net, name, 1, &size, &o, NULL);
 }
 
-static cgam_status fill(cgam_net *net, const cgam_bank *bank, const cgam_memory_net_opts *o)
+static cgam_status add_parts(cgam_net *net, const cgam_bank *bank, const cgam_memory_net_opts *o)
 {
     int64_t n = bank->Z.n, d = bank->Z.d, d_c = o->P || o->W ? o->d_c : d;
     const cgam_op *Z = NULL, *W = NULL;
@@ -169,7 +169,7 @@ cgam_status cgam_memory_net_new(const cgam_bank *bank, const cgam_memory_net_opt
         return cgam_fail(env, CGAM_E_ARG, "a projection and gate weights exclude each other");
     cgam_net *net;
     cgam_status status = cgam_net_new(env, &net);
-    if (status == CGAM_OK) status = fill(net, bank, &o);
+    if (status == CGAM_OK) status = add_parts(net, bank, &o);
     if (status != CGAM_OK) {
         cgam_net_free(net);
         return status;
@@ -180,9 +180,9 @@ cgam_status cgam_memory_net_new(const cgam_bank *bank, const cgam_memory_net_opt
 
 /* ---- memories of one stage -------------------------------------------------------------------- */
 
-static cgam_status one_stage(const cgam_bank *bank, const cgam_lagr *visible, double beta,
-                             const cgam_lagr *hidden, double parameter, double tau_hidden,
-                             cgam_net **out)
+static cgam_status new_one_stage(const cgam_bank *bank, const cgam_lagr *visible, double beta,
+                                 const cgam_lagr *hidden, double parameter, double tau_hidden,
+                                 cgam_net **out)
 {
     *out = NULL;
     cgam_status alone = cgam_bank_alone(bank, "a network");
@@ -212,26 +212,26 @@ static cgam_status one_stage(const cgam_bank *bank, const cgam_lagr *visible, do
 cgam_status cgam_hopfield_net_new(const cgam_bank *bank, double beta, double tau_hidden,
                                   cgam_net **out)
 {
-    return one_stage(bank, &cgam_lagr_identity, NAN, &cgam_lagr_softmax, beta, tau_hidden, out);
+    return new_one_stage(bank, &cgam_lagr_identity, NAN, &cgam_lagr_softmax, beta, tau_hidden, out);
 }
 
 cgam_status cgam_dense_net_new(const cgam_bank *bank, double beta, double power, double tau_hidden,
                                cgam_net **out)
 {
-    return one_stage(bank, &cgam_lagr_tanh, beta, &cgam_lagr_power, power, tau_hidden, out);
+    return new_one_stage(bank, &cgam_lagr_tanh, beta, &cgam_lagr_power, power, tau_hidden, out);
 }
 
 /* ---- the fast path of the dense associative memory ---------------------------------------------- */
 
 /* a = tanh(beta v) and h = Z a, in room for d + n. */
-static cgam_status overlaps(const cgam_bank *bank, double beta, double power, const double *v,
-                            double **room)
+static cgam_status overlap_memories(const cgam_bank *bank, double beta, double power,
+                                    const double *v, double **work)
 {
     cgam_env *env = bank->env;
-    *room = NULL;
+    *work = NULL;
     if (!(beta > 0) || !(power >= 2) || !isfinite(beta * power))
         return cgam_fail(env, CGAM_E_ARG, "beta is %g and power %g", beta, power);
-    double *a = *room = cgam_alloc(env, (size_t)(bank->Z.d + bank->Z.n), sizeof *a);
+    double *a = *work = cgam_alloc(env, (size_t)(bank->Z.d + bank->Z.n), sizeof *a);
     if (!a) return cgam_fail_nomem(env, "a dense associative memory");
     for (int64_t j = 0; j < bank->Z.d; j++) a[j] = tanh(beta * v[j]);
     return cgam_bank_score(bank, a, a + bank->Z.d);
@@ -243,17 +243,17 @@ cgam_status cgam_dense_energy(const cgam_bank *bank, double beta, double power, 
     cgam_status alone = cgam_bank_alone(bank, "a network");
     if (alone != CGAM_OK) return alone;
     int64_t n = bank->Z.n, d = bank->Z.d;
-    double *room, E = 0;
-    cgam_status status = overlaps(bank, beta, power, v, &room);
+    double *work, E = 0;
+    cgam_status status = overlap_memories(bank, beta, power, v, &work);
     if (status == CGAM_OK) {
         for (int64_t j = 0; j < d; j++) {
             double z = fabs(beta * v[j]); /* log cosh z = |z| + log1p(exp(-2|z|)) - log 2 */
-            E += (z * fabs(room[j]) - (z + log1p(exp(-2 * z)) - M_LN2)) / beta;
+            E += (z * fabs(work[j]) - (z + log1p(exp(-2 * z)) - M_LN2)) / beta;
         }
-        for (int64_t i = 0; i < n; i++) E -= room[d + i] > 0 ? pow(room[d + i], power) / power : 0;
+        for (int64_t i = 0; i < n; i++) E -= work[d + i] > 0 ? pow(work[d + i], power) / power : 0;
         *energy = E;
     }
-    cgam_free(bank->env, room);
+    cgam_free(bank->env, work);
     return status;
 }
 
@@ -263,13 +263,13 @@ cgam_status cgam_dense_update(const cgam_bank *bank, double beta, double power, 
     cgam_status alone = cgam_bank_alone(bank, "a network");
     if (alone != CGAM_OK) return alone;
     int64_t n = bank->Z.n, d = bank->Z.d;
-    double *room;
-    cgam_status status = overlaps(bank, beta, power, v, &room);
+    double *work;
+    cgam_status status = overlap_memories(bank, beta, power, v, &work);
     if (status == CGAM_OK) {
-        double *h = room + d;
+        double *h = work + d;
         for (int64_t i = 0; i < n; i++) h[i] = h[i] > 0 ? pow(h[i], power - 1) : 0;
         status = cgam_bank_combine(bank, h, out);
     }
-    cgam_free(bank->env, room);
+    cgam_free(bank->env, work);
     return status;
 }

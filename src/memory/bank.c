@@ -1,6 +1,7 @@
 /* bank.c: rows become memories. One pass checks every number and measures every row; a bank that
  * is to be normalised keeps its rows as they are and a factor per row, so that a mapped file stays
  * mapped. */
+#include "memory/bank.h"
 #include "memory/pack.h"
 
 #include "base/blas.h"
@@ -20,9 +21,9 @@ void cgam_bank_free(cgam_bank *bank)
     if (!bank->packed || bank->sketch != &bank->packed->sketch) cgam_sketch_free(env, bank->sketch);
     cgam_packed_free(bank->packed);
     cgam_free(env, bank->owned);
-    cgam_vectors_free(env, &bank->Z, bank->norm2);
-    cgam_vectors_free(env, &bank->Z, bank->scale);
-    cgam_shard_free(env, bank->shard);
+    cgam_vec_free(env, &bank->Z, bank->norm2);
+    cgam_vec_free(env, &bank->Z, bank->scale);
+    cgam_rows_close(env, &bank->Z);
     cgam_free(env, bank->number);
     cgam_free(env, bank);
 }
@@ -32,7 +33,7 @@ typedef struct survey {
     const char *name;
 } survey;
 
-static cgam_status survey_chunk(void *arg, int64_t k)
+static cgam_status survey_rows(void *arg, int64_t from, int64_t to)
 {
     survey *job = arg;
     cgam_bank *bank = job->bank;
@@ -41,8 +42,7 @@ static cgam_status survey_chunk(void *arg, int64_t k)
     double *row = cgam_alloc(env, (size_t)Z->d, sizeof *row);
     if (!row) return cgam_fail_nomem(env, "a row");
     cgam_status status = CGAM_OK;
-    int64_t end = cgam_rows_chunk_begin(Z, k + 1);
-    for (int64_t i = cgam_rows_chunk_begin(Z, k); i < end && status == CGAM_OK; i++) {
+    for (int64_t i = from; i < to && status == CGAM_OK; i++) {
         cgam_rows_get(Z, i, 1, row);
         Z->cpu->f64->dot[CGAM_F64](row, Z->d, 1, Z->d, row, &bank->norm2[i]);
         if (bank->norm2[i] == 0) /* squares that vanish do not make a zero memory */
@@ -66,12 +66,11 @@ static cgam_status survey_chunk(void *arg, int64_t k)
     return cgam_interrupted(env) ? CGAM_E_INTERRUPTED : status;
 }
 
-static cgam_status normalize(cgam_bank *bank, const char *name)
+static cgam_status normalise_rows(cgam_bank *bank, const char *name)
 {
-    cgam_span here = cgam_rows_span(&bank->Z);
-    bank->scale = cgam_vectors_new(bank->env, &bank->Z, 1);
+    bank->scale = cgam_vec_new(bank->env, &bank->Z, 1);
     if (!bank->scale) return cgam_fail_nomem(bank->env, "norms");
-    for (int64_t i = here.from; i < here.to; i++) {
+    CGAM_EACH_ROW(&bank->Z, i) {
         double n2 = bank->norm2[i];
         /* Below 1e-280 entries are lost when squared, and the factor could overflow. */
         if (n2 > 0 && n2 < 1e-280)
@@ -86,22 +85,17 @@ static cgam_status normalize(cgam_bank *bank, const char *name)
 
 cgam_status cgam_bank_survey(cgam_bank *bank, const char *name)
 {
-    bank->norm2 = cgam_vectors_new(bank->env, &bank->Z, 1);
+    bank->norm2 = cgam_vec_new(bank->env, &bank->Z, 1);
     return bank->norm2 ? cgam_bank_look(bank, name) : cgam_fail_nomem(bank->env, "norms");
 }
 
 cgam_status cgam_bank_look(cgam_bank *bank, const char *name)
 {
-    cgam_env *env = bank->env;
+    const cgam_rows *Z = &bank->Z;
     survey job = {bank, name};
-    int64_t chunks = cgam_rows_chunks(&bank->Z);
-    int64_t from, to;
-    cgam_rows_here(&bank->Z, chunks, &from, &to);
-    cgam_status status = cgam_rows_run(env, &bank->Z, chunks, survey_chunk, &job);
-    if (status == CGAM_E_VALUE) { /* the message is of whoever came last; ask again in order */
-        status = CGAM_OK;
-        for (int64_t k = from; k < to && status == CGAM_OK; k++) status = survey_chunk(&job, k);
-    }
+    cgam_status status = cgam_rows_pass(bank->env, Z, survey_rows, &job);
+    if (status == CGAM_E_VALUE) /* the message is of whichever thread came last: find the first */
+        status = survey_rows(&job, cgam_vec_begin(Z), cgam_vec_end(Z));
     return status;
 }
 
@@ -115,26 +109,21 @@ cgam_status cgam_bank_settle(cgam_bank *bank, const cgam_bank_opts *opts, const 
 {
     int64_t n = bank->Z.n;
     cgam_env *env = bank->env;
-    cgam_status status = opts->normalize ? normalize(bank, name) : CGAM_OK;
+    cgam_status status = opts->normalize ? normalise_rows(bank, name) : CGAM_OK;
     if (status != CGAM_OK) return status;
-    enum { LOW, HIGH, ZERO, SCALE_LOW, SCALE_HIGH };
-    cgam_tally t;
-    cgam_tally_open(&t, &bank->Z, "<>+<>");
-    while (cgam_tally_next(&t))
-        for (int64_t i = t.from; i < t.to; i++) {
-            double scale = bank->scale ? bank->scale[i] : 1;
-            t.x[LOW] = fmin(t.x[LOW], bank->norm2[i]);
-            t.x[HIGH] = fmax(t.x[HIGH], bank->norm2[i]);
-            t.x[ZERO] += bank->norm2[i] == 0;
-            t.x[SCALE_LOW] = fmin(t.x[SCALE_LOW], scale);
-            t.x[SCALE_HIGH] = fmax(t.x[SCALE_HIGH], scale);
-        }
-    status = cgam_tally_close(env, &t);
+    double low, high, zero;
+    CGAM_REDUCE(&bank->Z, i, CGAM_MIN(low), CGAM_MAX(high), CGAM_SUM(zero),
+                CGAM_MIN(bank->scale_min), CGAM_MAX(bank->scale_max)) {
+        double scale = bank->scale ? bank->scale[i] : 1;
+        low = fmin(low, bank->norm2[i]);
+        high = fmax(high, bank->norm2[i]);
+        zero += bank->norm2[i] == 0;
+        bank->scale_min = fmin(bank->scale_min, scale);
+        bank->scale_max = fmax(bank->scale_max, scale);
+    }
+    status = cgam_rows_status(&bank->Z);
     if (status != CGAM_OK) return status;
-    double low = t.x[LOW], high = t.x[HIGH];
-    bank->info.zero_rows += (int64_t)t.x[ZERO];
-    bank->scale_min = t.x[SCALE_LOW];
-    bank->scale_max = t.x[SCALE_HIGH];
+    bank->info.zero_rows += (int64_t)zero;
     if (high > 0 && (high < 0x1p-1000 || high > 0x1p1000))
         return cgam_fail(env, CGAM_E_VALUE,
                          "%s: the longest memory has norm %.3g; from 3.1e-151 to 3.2e150 can be "
@@ -152,7 +141,7 @@ cgam_status cgam_bank_settle(cgam_bank *bank, const cgam_bank_opts *opts, const 
     bank->info.unit = bank->info.equal_norms && fabs(high - 1) <= 16 * 0x1p-52;
     bank->info.mapped = bank->array.mapped || bank->packed;
     if (bank->info.equal_norms) /* one value, so that what follows from it is exact */
-        cgam_vectors_fill(&bank->Z, bank->norm2, bank->info.unit ? 1 : high);
+        cgam_vec_fill(&bank->Z, bank->norm2, bank->info.unit ? 1 : high);
     return CGAM_OK;
 }
 
@@ -164,7 +153,7 @@ cgam_status cgam_bank_shape(cgam_env *env, const char *name, int64_t n, int64_t 
     if (d > INT32_MAX / 2)
         return cgam_fail(env, CGAM_E_SHAPE, "%s: %lld columns are more than the library takes",
                          name, (long long)d);
-    return cgam_blas_room(env);
+    return cgam_blas_check_space(env);
 }
 
 cgam_status cgam_bank_new(cgam_env *env, const void *data, cgam_dtype dtype, int64_t n, int64_t d,
@@ -205,37 +194,6 @@ cgam_status cgam_bank_new(cgam_env *env, const void *data, cgam_dtype dtype, int
     return status;
 }
 
-/* The rows that this process keeps: of one array where they lie, of several as a copy. */
-static cgam_status take_rows(cgam_bank *bank, cgam_shards *shards, cgam_ranks *ranks,
-                             const char *path)
-{
-    cgam_env *env = bank->env;
-    int64_t begin = 0, end = shards->rows, array;
-    cgam_status status = CGAM_OK;
-    bank->Z = (cgam_rows){NULL,      shards->dtype, shards->rows,    shards->d,
-                          shards->d, NULL,          cgam_cpu_best(), NULL};
-    if (ranks) {
-        cgam_ranks_cut(shards->rows, shards->d, ranks->ranks, ranks->rank, &begin, &end);
-        status = cgam_bank_same(env, shards, ranks, path);
-        if (status == CGAM_OK) status = cgam_shard_new(env, ranks, &bank->Z, &bank->shard);
-        if (status != CGAM_OK) return status;
-    }
-    bank->Z.shard = bank->shard;
-    if (bank->shard) bank->shard->first = begin;
-    if (shards->count == 1) { /* the bank takes the array over */
-        bank->Z.data = cgam_shards_row(shards, begin < end ? begin : 0, &array);
-        bank->array = shards->arrays[0];
-        shards->arrays[0] = (cgam_array){0};
-        return CGAM_OK;
-    }
-    bank->owned = cgam_alloc(env, (size_t)(end - begin) + 1,
-                             (size_t)shards->d * cgam_dtype_size(shards->dtype));
-    if (!bank->owned) return cgam_fail_nomem(env, "rows of several files");
-    cgam_shards_copy(shards, begin, end, bank->owned);
-    bank->Z.data = bank->owned;
-    return CGAM_OK;
-}
-
 cgam_status cgam_bank_load(cgam_env *env, const char *path, const cgam_bank_opts *opts,
                            cgam_bank **out)
 {
@@ -259,7 +217,7 @@ cgam_status cgam_bank_load(cgam_env *env, const char *path, const cgam_bank_opts
         status = cgam_fail(env, CGAM_E_SHAPE,
                            "%s: arrays of several types; bank pack with a dtype joins them", path);
     if (status == CGAM_OK) status = cgam_bank_shape(env, path, shards.rows, shards.d);
-    if (status == CGAM_OK) status = take_rows(bank, &shards, o.ranks, path);
+    if (status == CGAM_OK) status = cgam_bank_take_rows(bank, &shards, &o, path);
     cgam_shards_close(env, &shards);
     if (status == CGAM_OK) status = cgam_bank_finish(bank, &o, path);
     if (status == CGAM_OK) *out = bank;
@@ -269,7 +227,7 @@ cgam_status cgam_bank_load(cgam_env *env, const char *path, const cgam_bank_opts
 
 cgam_status cgam_bank_alone(const cgam_bank *bank, const char *what)
 {
-    if (!bank->shard) return CGAM_OK;
+    if (cgam_rows_whole(&bank->Z)) return CGAM_OK;
     return cgam_fail(bank->env, CGAM_E_UNSUPPORTED,
                      "%s needs all memories in one process, and this bank is spread over ranks",
                      what);

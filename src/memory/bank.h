@@ -6,8 +6,8 @@
 #include <cgam/io.h>
 
 #include "io/shards.h"
-#include "num/ranks.h"
 #include "num/sketch.h"
+#include "num/vec.h"
 
 struct cgam_bank {
     cgam_env *env;
@@ -19,10 +19,9 @@ struct cgam_bank {
     cgam_array array;            /* the open file, or {0} */
     cgam_sketch *sketch;         /* or NULL */
     struct cgam_packed *packed;  /* the packed file it is (pack.h), or NULL */
-    bool unread;       /* nobody has looked at the rows: they may hold what is no number */
-    int64_t *number;   /* [n] ascending: rows of a whole bank that these are, or NULL */
-    int64_t whole;     /* how many that has; else n */
-    cgam_shard *shard; /* of Z, with ranks; or NULL */
+    bool unread;     /* nobody has looked at the rows: they may hold what is no number */
+    int64_t *number; /* [n] ascending: rows of a whole bank that these are, or NULL */
+    int64_t whole;   /* how many that has; else n */
     cgam_bank_info info;
 };
 
@@ -37,14 +36,24 @@ cgam_status cgam_bank_shape(cgam_env *env, const char *name, int64_t n, int64_t 
 /* Names that stand one a line in a text, of the rows number[..] of `whole` (NULL: of all, in their order). */
 cgam_status cgam_row_names_read(cgam_env *env, const char *name, const void *text, size_t size,
                                 const int64_t *number, int64_t whole, cgam_row_names **out);
-/* bank_ranks.c: a bank of the rows that each rank gives; and do all ranks have the same files? */
+/* bank_ranks.c: a bank of the rows that each rank gives; and the rows that this process keeps of files, which must hold
+ * the same on all ranks: of one array where they lie, of several as a copy. */
 cgam_status cgam_bank_gather(cgam_env *env, const void *data, cgam_dtype dtype, int64_t n,
                              int64_t d, const cgam_bank_opts *opts, cgam_bank **out);
-cgam_status cgam_bank_same(cgam_env *env, const cgam_shards *shards, cgam_ranks *ranks,
-                           const char *name);
+cgam_status cgam_bank_take_rows(cgam_bank *bank, cgam_shards *shards, const cgam_bank_opts *opts,
+                                const char *path);
 /* CGAM_E_UNSUPPORTED, naming `what`, for a bank that is spread over ranks. */
 cgam_status cgam_bank_alone(const cgam_bank *bank, const char *what);
 /* The row whose number in the whole bank is given; -1 = it is not among these. */
 int64_t cgam_bank_place(const cgam_bank *bank, int64_t number);
+
+/* The number of memory i in the whole bank; i itself where the bank is one. */
+int64_t cgam_bank_number(const cgam_bank *bank, int64_t i);
+int64_t cgam_row_names_next(const cgam_row_names *names, int64_t i);
+/* Names that begin with a text, ASCII letters in either case: first the name that is the text, then in the order of
+ * rows, each once, by its lowest row. Fills row [room]; how many there are of these. */
+int64_t cgam_row_names_search(const cgam_row_names *names, const char *text, int64_t capacity,
+                              int64_t *row);
+CGAM_NODISCARD cgam_status cgam_mask_is_array(cgam_env *env, const char *path, bool *array);
 
 #endif

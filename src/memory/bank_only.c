@@ -17,7 +17,7 @@ struct cgam_row_names {
     int64_t *next;     /* [count] the next row of the same name, -1 = none */
 };
 
-static uint64_t hash(const char *text)
+static uint64_t hash_text(const char *text)
 {
     uint64_t h = 14695981039346656037u; /* FNV-1a */
     for (; *text; text++) h = (h ^ (unsigned char)*text) * 1099511628211u;
@@ -39,7 +39,7 @@ const char *cgam_row_names_at(const cgam_row_names *names, int64_t i) { return n
 
 static int64_t *slot_of(const cgam_row_names *names, const char *name)
 {
-    int64_t at = (int64_t)(hash(name) % (uint64_t)names->slots);
+    int64_t at = (int64_t)(hash_text(name) % (uint64_t)names->slots);
     while (names->table[at] >= 0 && strcmp(names->name[names->table[at]], name) != 0)
         at = at + 1 < names->slots ? at + 1 : 0;
     return &names->table[at];
@@ -53,8 +53,8 @@ int64_t cgam_row_names_find(const cgam_row_names *names, const char *name)
 int64_t cgam_row_names_next(const cgam_row_names *names, int64_t i) { return names->next[i]; }
 
 /* Cuts names->text [size] into lines, those of the rows number[lines] of `whole`; NULL: of all. */
-static cgam_status cut(cgam_row_names *names, size_t size, const char *path, const int64_t *number,
-                       int64_t whole)
+static cgam_status split_lines(cgam_row_names *names, size_t size, const char *path,
+                               const int64_t *number, int64_t whole)
 {
     int64_t lines = size > 0 && names->text[size - 1] != '\n';
     for (size_t i = 0; i < size; i++) {
@@ -99,7 +99,7 @@ cgam_status cgam_row_names_read(cgam_env *env, const char *name, const void *tex
     if (status == CGAM_OK) {
         if (size > 0) memcpy(names->text, text, size);
         names->text[size] = 0;
-        status = cut(names, size, name, number, whole);
+        status = split_lines(names, size, name, number, whole);
     }
     if (status == CGAM_OK) *out = names;
     else cgam_row_names_free(names);
@@ -123,13 +123,13 @@ cgam_status cgam_row_names_load(cgam_env *env, const char *path, cgam_row_names 
     return status;
 }
 
-int64_t cgam_row_names_search(const cgam_row_names *names, const char *text, int64_t room,
+int64_t cgam_row_names_search(const cgam_row_names *names, const char *text, int64_t capacity,
                               int64_t *row)
 {
     size_t length = strlen(text);
     int64_t count = 0, equal = names->count > 0 ? cgam_row_names_find(names, text) : -1;
-    if (equal >= 0 && room > 0) row[count++] = equal;
-    for (int64_t i = 0; i < names->count && count < room; i++)
+    if (equal >= 0 && capacity > 0) row[count++] = equal;
+    for (int64_t i = 0; i < names->count && count < capacity; i++)
         if (strncasecmp(names->name[i], text, length) == 0 && i != equal &&
             cgam_row_names_find(names, names->name[i]) == i)
             row[count++] = i;
@@ -140,7 +140,7 @@ int64_t cgam_row_names_search(const cgam_row_names *names, const char *text, int
 void cgam_mask_free(cgam_env *env, uint64_t *mask) { cgam_free(env, mask); }
 
 static void set_bit(uint64_t *mask, int64_t i) { mask[i / 64] |= UINT64_C(1) << i % 64; }
-static bool bit(const uint64_t *mask, int64_t i) { return mask[i / 64] >> i % 64 & 1; }
+static bool has_bit(const uint64_t *mask, int64_t i) { return mask[i / 64] >> i % 64 & 1; }
 
 cgam_status cgam_mask_is_array(cgam_env *env, const char *path, bool *array)
 {
@@ -290,10 +290,10 @@ cgam_status cgam_bank_only(const cgam_bank *bank, const uint64_t *mask, cgam_ban
     *out = NULL;
     cgam_env *env = bank->env;
     int64_t count = 0, n = bank->Z.n;
-    if (bank->shard)
+    if (!cgam_rows_whole(&bank->Z))
         return cgam_fail(env, CGAM_E_UNSUPPORTED,
                          "only: some rows of a bank that is spread over ranks");
-    for (int64_t i = 0; i < n; i++) count += bit(mask, cgam_bank_number(bank, i));
+    for (int64_t i = 0; i < n; i++) count += has_bit(mask, cgam_bank_number(bank, i));
     if (count == 0)
         return cgam_fail(env, CGAM_E_ARG, "none of the %lld memories is to count", (long long)n);
     cgam_bank *some = cgam_zalloc(env, 1, sizeof *some);
@@ -303,7 +303,7 @@ cgam_status cgam_bank_only(const cgam_bank *bank, const uint64_t *mask, cgam_ban
     cgam_status status = CGAM_OK;
     if (!some || !at || !some->number) status = cgam_fail_nomem(env, "rows that count");
     for (int64_t i = 0, k = 0; i < n && status == CGAM_OK; i++)
-        if (bit(mask, cgam_bank_number(bank, i))) {
+        if (has_bit(mask, cgam_bank_number(bank, i))) {
             at[k] = i;
             some->number[k++] = cgam_bank_number(bank, i);
         }

@@ -1,6 +1,8 @@
 /* bank_ranks.c: banks whose rows come from several ranks: given by each, or of a file that all of them see. */
 #include "memory/bank.h"
 
+#include "num/ranks.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +14,7 @@ typedef struct part {
 } part;
 
 /* What all ranks say; free it with cgam_free. NULL: *status says why. */
-static part *ask_all(cgam_env *env, cgam_ranks *ranks, part mine, cgam_status *status)
+static part *gather_parts(cgam_env *env, cgam_ranks *ranks, part mine, cgam_status *status)
 {
     size_t count = (size_t)ranks->ranks;
     part *all = cgam_zalloc(env, count, sizeof *all);
@@ -39,7 +41,7 @@ static cgam_status check_cpu(cgam_env *env, const part *all, int rank)
 enum { LOOKED_AT = 64 };
 
 /* A number that tells files apart: of rows from all over the bank. */
-static uint64_t print_of(const cgam_shards *s)
+static uint64_t fingerprint_of(const cgam_shards *s)
 {
     size_t bytes = (size_t)s->d * cgam_dtype_size(s->dtype);
     uint64_t print = 1469598103934665603u;
@@ -52,12 +54,12 @@ static uint64_t print_of(const cgam_shards *s)
     return print;
 }
 
-cgam_status cgam_bank_same(cgam_env *env, const cgam_shards *shards, cgam_ranks *ranks,
-                           const char *name)
+static cgam_status check_same_files(cgam_env *env, const cgam_shards *shards, cgam_ranks *ranks,
+                                    const char *name)
 {
-    part mine = {shards->rows, shards->d, shards->dtype, print_of(shards), ""};
+    part mine = {shards->rows, shards->d, shards->dtype, fingerprint_of(shards), ""};
     cgam_status status;
-    part *all = ask_all(env, ranks, mine, &status);
+    part *all = gather_parts(env, ranks, mine, &status);
     if (!all) return status;
     const part *first = &all[0];
     status = check_cpu(env, all, ranks->rank);
@@ -72,6 +74,36 @@ cgam_status cgam_bank_same(cgam_env *env, const cgam_shards *shards, cgam_ranks 
     return status;
 }
 
+cgam_status cgam_bank_take_rows(cgam_bank *bank, cgam_shards *shards, const cgam_bank_opts *opts,
+                                const char *path)
+{
+    cgam_env *env = bank->env;
+    cgam_ranks *ranks = opts->ranks;
+    int64_t begin = 0, end = shards->rows, array;
+    cgam_status status = CGAM_OK;
+    bank->Z = (cgam_rows){NULL,      shards->dtype, shards->rows,    shards->d,
+                          shards->d, NULL,          cgam_cpu_best(), NULL};
+    if (ranks) {
+        cgam_ranks_cut(shards->rows, shards->d, ranks->ranks, ranks->rank, &begin, &end);
+        status = check_same_files(env, shards, ranks, path);
+        if (status == CGAM_OK) status = cgam_shard_new(env, ranks, &bank->Z, &bank->Z.shard);
+        if (status != CGAM_OK) return status;
+    }
+    if (bank->Z.shard) bank->Z.shard->first = begin;
+    if (shards->count == 1) { /* the bank takes the array over */
+        bank->Z.data = cgam_shards_row(shards, begin < end ? begin : 0, &array);
+        bank->array = shards->arrays[0];
+        shards->arrays[0] = (cgam_array){0};
+        return CGAM_OK;
+    }
+    bank->owned = cgam_alloc(env, (size_t)(end - begin) + 1,
+                             (size_t)shards->d * cgam_dtype_size(shards->dtype));
+    if (!bank->owned) return cgam_fail_nomem(env, "rows of several files");
+    cgam_shards_copy(shards, begin, end, bank->owned);
+    bank->Z.data = bank->owned;
+    return CGAM_OK;
+}
+
 /* ---- Rows given by each rank ----------------------------------------------------------------------- */
 typedef struct giving {
     cgam_ranks *ranks;
@@ -80,18 +112,18 @@ typedef struct giving {
     const char *data; /* ours */
     size_t step, row; /* bytes from row to row there, and of a row */
     char *to;         /* rows [begin, end) of all go here */
-    char *room;       /* for those on their way to another */
+    char *buffer;     /* for those on their way to another */
     int64_t begin, end;
 } giving;
 
 /* Rows [from, to) of all, which rank `source` gave, to whom they belong; all take part in the same order. */
-static bool pass_on(const giving *g, int source, int64_t given, int target, int64_t from,
-                    int64_t to)
+static bool pass_rows(const giving *g, int source, int64_t given, int target, int64_t from,
+                      int64_t to)
 {
     int me = g->ranks->rank;
     size_t bytes = (size_t)(to - from) * g->row;
     if (from >= to || (me != source && me != target)) return true;
-    char *into = me == target ? g->to + (size_t)(from - g->begin) * g->row : g->room;
+    char *into = me == target ? g->to + (size_t)(from - g->begin) * g->row : g->buffer;
     for (int64_t i = from; me == source && i < to; i++)
         memcpy(into + (size_t)(i - from) * g->row, g->data + (size_t)(i - given) * g->step, g->row);
     if (source == target) return true;
@@ -110,8 +142,8 @@ static cgam_status spread_rows(cgam_env *env, const giving *g)
         for (int target = 0; target < ranks && fine; target++) {
             int64_t begin, end;
             cgam_ranks_cut(g->n, g->d, ranks, target, &begin, &end);
-            fine = pass_on(g, source, given, target, begin > given ? begin : given,
-                           end < last ? end : last);
+            fine = pass_rows(g, source, given, target, begin > given ? begin : given,
+                             end < last ? end : last);
         }
         given = last;
     }
@@ -133,7 +165,7 @@ cgam_status cgam_bank_gather(cgam_env *env, const void *data, cgam_dtype dtype, 
 {
     cgam_ranks *ranks = opts->ranks;
     cgam_status status;
-    part *all = ask_all(env, ranks, (part){.n = n, .d = d, .dtype = dtype}, &status);
+    part *all = gather_parts(env, ranks, (part){.n = n, .d = d, .dtype = dtype}, &status);
     if (!all) return status;
     cgam_bank *bank = cgam_zalloc(env, 1, sizeof *bank);
     if (!bank) {
@@ -150,23 +182,22 @@ cgam_status cgam_bank_gather(cgam_env *env, const void *data, cgam_dtype dtype, 
         g.row = (size_t)d * cgam_dtype_size(dtype);
         g.step = (size_t)stride * cgam_dtype_size(dtype);
         cgam_ranks_cut(g.n, d, ranks->ranks, ranks->rank, &g.begin, &g.end);
-        status = cgam_shard_new(env, ranks, &bank->Z, &bank->shard);
+        status = cgam_shard_new(env, ranks, &bank->Z, &bank->Z.shard);
     }
     if (status == CGAM_OK) status = cgam_ranks_agree(env, ranks);
     if (status == CGAM_OK) {
         bank->owned = cgam_alloc(env, (size_t)(g.end - g.begin) + 1, g.row);
         g.to = bank->owned;
-        g.room = cgam_alloc(env, (size_t)n + 1, g.row); /* now: who has none says so below */
-        status = bank->owned && g.room ? CGAM_OK : cgam_fail_nomem(env, "rows of a rank");
+        g.buffer = cgam_alloc(env, (size_t)n + 1, g.row); /* now: who has none says so below */
+        status = bank->owned && g.buffer ? CGAM_OK : cgam_fail_nomem(env, "rows of a rank");
     }
     if (status == CGAM_OK) status = cgam_ranks_agree(env, ranks);
     if (status == CGAM_OK) status = spread_rows(env, &g);
-    cgam_free(env, g.room);
+    cgam_free(env, g.buffer);
     if (status == CGAM_OK) {
         bank->Z.data = bank->owned;
         bank->Z.stride = d;
-        bank->Z.shard = bank->shard;
-        if (bank->shard) bank->shard->first = g.begin;
+        if (bank->Z.shard) bank->Z.shard->first = g.begin;
         status = cgam_bank_finish(bank, opts, "bank");
     }
     cgam_free(env, all);

@@ -16,9 +16,12 @@
  *     |p - p*|      <=  by contraction, or 0 where the scores have their margin all the way to
  *                       s* = A^-1 (u + lambda p), p one-hot: the map is constant there
  * The basin lemma is softmax's. */
-#include "memory/recall.h"
+#include "memory/certify.h"
 
-#include "num/ranks.h"
+#include "memory/engines.h"
+#include "memory/results.h"
+
+#include "num/vec.h"
 
 #include <cgam/theory.h>
 #include <float.h>
@@ -93,67 +96,67 @@ void cgam_bound_freely(const cgam_recall *plan, double spread, double largest,
 }
 
 /* r_i = <zeta_i, q> + lambda <zeta_i, c> without rounding: mode first at alpha = 0, or with no context. */
-static bool score_exactly(const cgam_recall *plan, const cgam_query *m, int64_t i, double *row,
+static bool score_exactly(const cgam_recall *plan, const cgam_settled *m, int64_t i, double *row,
                           double *r)
 {
     int64_t d = plan->bank->Z.d;
     double u, gate;
     cgam_rows_get(&plan->bank->Z, i, 1, row);
-    if (!cgam_dot_exactly(d, row, m->q, r)) return false;
-    if (!m->c || plan->opts.lambda == 0) return true;
-    return cgam_dot_exactly(d, row, m->c, &u) &&
+    if (!cgam_dot_exactly(d, row, m->in.q, r)) return false;
+    if (!m->in.c || plan->opts.lambda == 0) return true;
+    return cgam_dot_exactly(d, row, m->in.c, &u) &&
            cgam_product_exactly(plan->opts.lambda, u, &gate) && cgam_sum_exactly(*r, gate, r);
 }
 
 /* The margin at its edge, where the doubt of the scores hides it: scores of small whole numbers, say, are
  * exact, and so is the answer. Rows that are clear of it are left out. */
-static cgam_status touch_margin(const cgam_recall *plan, const cgam_query *m, double scores,
-                                cgam_result *out)
+static cgam_status check_exact_margin(const cgam_recall *plan, const cgam_settled *m, double scores,
+                                      cgam_result *out)
 {
     const cgam_recall_opts *o = &plan->opts;
     const cgam_bank *bank = plan->bank;
     int64_t f = out->focus;
     double scale, mine, other, gap, off = 2 * scores * CGAM_SLACK;
     if (out->exact || o->mode != CGAM_FIRST || o->P || o->W || bank->scale) return CGAM_OK;
-    if (o->alpha > 0 && cgam_doubt_solved(plan, m->c)) return CGAM_OK;
+    if (o->alpha > 0 && cgam_doubt_solved(plan, m->in.c)) return CGAM_OK;
     if (!cgam_margin_exact(o->entmax, o->beta, out->gap)) return CGAM_OK;
     if (!cgam_product_exactly(o->entmax - 1, o->beta, &scale)) return CGAM_OK;
     double *row = cgam_alloc(bank->env, (size_t)bank->Z.d, sizeof *row), r;
     if (!row) return cgam_fail_nomem(bank->env, "a margin");
-    cgam_status status = cgam_vectors_pick(bank->env, &bank->Z, m->r, 1, &f, &r);
+    cgam_status status = cgam_vec_pick(&bank->Z, m->r, 1, &f, &r);
     if (status == CGAM_OK) status = cgam_rows_bring(bank->env, &bank->Z, 1, &f);
     bool exact = status == CGAM_OK && score_exactly(plan, m, f, row, &mine);
-    cgam_tally t;
-    cgam_tally_open(&t, &bank->Z,
-                    "+"); /* rows that are not clear of it, as far as they were looked at */
-    while (cgam_tally_next(&t) && exact)
-        for (int64_t i = t.from; i < t.to && t.x[0] == 0; i++) {
+    double close = 1; /* rows that are not clear of it, as far as they were looked at */
+    if (exact) {
+        CGAM_REDUCE(&bank->Z, i, CGAM_SUM(close)) {
             double away = cgam_below(r - m->r[i] - off);
-            if (i == f || scale * away * (1 - 8 * CGAM_U) >= 1) continue;
-            t.x[0] +=
+            if (close > 0 || i == f || scale * away * (1 - 8 * CGAM_U) >= 1) continue;
+            close +=
                 !(score_exactly(plan, m, i, row, &other) && cgam_sum_exactly(mine, -other, &gap) &&
                   cgam_margin_exact(o->entmax, o->beta, gap));
         }
+        status = cgam_rows_status(&bank->Z);
+    }
     cgam_free(bank->env, row);
-    if (exact) status = cgam_tally_close(bank->env, &t);
-    if (status != CGAM_OK || !exact || t.x[0] > 0) return status;
+    if (status != CGAM_OK || !exact || close > 0) return status;
     out->exact = out->p_lower_bound_proved = true;
     out->p_lower_bound = 1;
     return CGAM_OK;
 }
 
-static void bound_freely(const cgam_recall *plan, const cgam_query *m, const cgam_doubt *doubt,
+static void bound_freely(const cgam_recall *plan, const cgam_settled *m, const cgam_doubt *doubt,
                          cgam_result *out)
 {
-    cgam_tally t;
-    cgam_tally_open(&t, &plan->bank->Z, ">>");
-    while (cgam_tally_next(&t) && !cgam_recall_sparse(plan))
-        for (int64_t i = t.from; i < t.to; i++) {
-            t.x[0] = fmax(t.x[0], m->p[i] * (1 - m->p[i]));
-            t.x[1] = fmax(t.x[1], m->p[i]);
+    double slope = 1, most = 1;
+    bool sparse = cgam_recall_sparse(plan);
+    if (!sparse) {
+        CGAM_REDUCE(&plan->bank->Z, i, CGAM_MAX(slope), CGAM_MAX(most)) {
+            slope = fmax(slope, m->p[i] * (1 - m->p[i]));
+            most = fmax(most, m->p[i]);
         }
-    bool told = cgam_recall_sparse(plan) || cgam_tally_close(plan->bank->env, &t) == CGAM_OK;
-    cgam_bound_freely(plan, told ? fmax(t.x[0], 0) : 1, told ? fmax(t.x[1], 0) : 1, doubt, out);
+    }
+    bool told = sparse || cgam_rows_status(&plan->bank->Z) == CGAM_OK;
+    cgam_bound_freely(plan, told ? fmax(slope, 0) : 1, told ? fmax(most, 0) : 1, doubt, out);
 }
 
 /* |s - s*|_2 for the fixed point that this s is bound for; INFINITY where neither bound applies. */
@@ -175,8 +178,8 @@ static double gates_error(const cgam_recall *plan, const cgam_doubt *doubt, cons
 
 /* With entmax: is p one-hot wherever scores are between those of s and of A^-1 (u + lambda p)? Then that is
  * the fixed point, `gates` away. */
-static bool lands(const cgam_recall *plan, const cgam_doubt *doubt, const cgam_result *out,
-                  double *gates)
+static bool stays_one_hot(const cgam_recall *plan, const cgam_doubt *doubt, const cgam_result *out,
+                          double *gates)
 {
     const cgam_recall_opts *o = &plan->opts;
     double eta = plan->gate->info.eta_min, away = doubt->gradient / eta * (1 + 0x1p-18);
@@ -191,24 +194,24 @@ static bool lands(const cgam_recall *plan, const cgam_doubt *doubt, const cgam_r
 
 /* Bound of |p - p*|_2: softmax is (beta / 2)-Lipschitz in the scores, which are lambda s and b, and entmax
  * beta-Lipschitz. */
-static void bound_error(const cgam_recall *plan, const cgam_query *m, const cgam_doubt *doubt,
+static void bound_error(const cgam_recall *plan, const cgam_settled *m, const cgam_doubt *doubt,
                         cgam_result *out)
 {
     const cgam_recall_opts *o = &plan->opts;
     out->p_error = NAN;
     out->p_error_proved = false;
-    if (m->end == CGAM_END_DIVERGED) return;
+    if (m->trace.end == CGAM_END_DIVERGED) return;
     double gates = gates_error(plan, doubt, out);
     double bound = cgam_recall_lipschitz(plan) * o->beta * o->lambda * gates + doubt->p;
     out->exact = false; /* at s, it was */
-    if (o->lambda == 0 || lands(plan, doubt, out, &gates)) bound = doubt->p;
+    if (o->lambda == 0 || stays_one_hot(plan, doubt, out, &gates)) bound = doubt->p;
     if (o->lambda == 0) gates = 0;
     out->p_error_proved = isfinite(bound);
     if (out->p_error_proved) { /* no two p are further apart than sqrt 2 */
         out->p_error = fmin(cgam_widened(bound, 16 * CGAM_U), cgam_above(sqrt(2)));
         lower_bound(plan, doubt->scores + o->lambda * gates * CGAM_SLACK, out);
-    } else if (m->rate > 0 && m->rate < 1) {
-        out->p_error = m->rate / (1 - m->rate) * (m->change_norm + doubt->p);
+    } else if (m->trace.rate > 0 && m->trace.rate < 1) {
+        out->p_error = m->trace.rate / (1 - m->trace.rate) * (m->trace.change_norm + doubt->p);
     }
 }
 
@@ -219,67 +222,63 @@ static void bound_error(const cgam_recall *plan, const cgam_query *m, const cgam
  * rho is measured at the end, and where refined steps took over from streamed ones. A Newton step may
  * rise by 8 u of the same terms, a step in f32 has epsilon <= 2^-20. Where that is more than a millionth
  * of E's terms, or of 1 / beta, so much will do. */
-static double energy_doubt(const cgam_recall *plan, const cgam_query *m, const cgam_doubt *doubt)
+static double energy_doubt(const cgam_recall *plan, const cgam_settled *m, const cgam_doubt *doubt)
 {
     const cgam_recall_opts *o = &plan->opts;
     double n = (double)plan->bank->Z.n, eta = plan->gate->info.eta_min;
-    double rho = doubt->step + m->streamed;
-    double feedback = o->lambda * o->lambda / eta, lse = fabs(m->lse) / o->beta + 1.5 * feedback;
-    double epsilon = doubt->p + expm1(fmin(2 * o->beta * rho, 1)), half = fabs(m->half_us0);
+    double rho = doubt->step + m->trace.streamed;
+    double feedback = o->lambda * o->lambda / eta,
+           lse = fabs(m->act.lse) / o->beta + 1.5 * feedback;
+    double epsilon = doubt->p + expm1(fmin(2 * o->beta * rho, 1)), half = fabs(m->in.half_us0);
     if (!(eta > 0) || !(2 * o->beta * rho <= 1)) epsilon = sqrt(2);
     double terms = doubt->sum / o->beta + (12 * log(n) + 16) * CGAM_U / o->beta +
                    CGAM_U * (8 * lse + 4 * half) + cgam_gamma(n + 16) * (feedback + rho);
-    double newton = 8 * CGAM_U * (double)m->newton_steps * (half + feedback + 2 * lse);
-    double f32 = m->together ? (double)m->iterations * 0x1p-40 : 0;
+    double newton = 8 * CGAM_U * (double)m->trace.newton_steps * (half + feedback + 2 * lse);
+    double f32 = m->together ? (double)m->trace.iterations * 0x1p-40 : 0;
     double bound = 3 * rho + (0.5 * epsilon * epsilon + f32) * feedback + 2 * terms + newton;
-    return fmin(bound * CGAM_SLACK, SETTLED * (half + (fabs(m->lse) + 1) / o->beta));
+    return fmin(bound * CGAM_SLACK, SETTLED * (half + (fabs(m->act.lse) + 1) / o->beta));
 }
 
 /* How far p may still be from its fixed point, to first order: the last step over 1 - rate. Two
  * recalls that stopped early, at a loose tolerance or a slow rate, are apart by as much and bound for
  * the same point. */
-static cgam_status left_to_go(const cgam_recall *plan, const cgam_query *m, double *left)
+static cgam_status estimate_distance(const cgam_recall *plan, const cgam_settled *m, double *left)
 {
     double rate;
     const cgam_recall_opts *o = &plan->opts;
     cgam_env *env = plan->bank->env;
-    double *pi = cgam_vectors_new(env, &plan->bank->Z, 1);
+    double *pi = cgam_vec_new(env, &plan->bank->Z, 1);
     if (!pi) return cgam_fail_nomem(env, "a rate");
     double beta = o->beta * cgam_recall_slopes(plan, m->p, pi);
     cgam_status status = cgam_contraction_local(plan->gate, beta, o->lambda, pi, &rate, NULL);
-    cgam_vectors_free(env, &plan->bank->Z, pi);
-    *left = m->change_norm / fabs(1 - rate);
+    cgam_vec_free(env, &plan->bank->Z, pi);
+    *left = m->trace.change_norm / fabs(1 - rate);
     return status;
 }
 
 /* Other starts: all weight on each of the leading memories, and none on any. A fixed point apart
  * from ours says that there are two; it is a proof where the error bounds of both keep them apart. */
-static cgam_status look_for_second(const cgam_recall *plan, const cgam_query *m, cgam_result *out)
+static cgam_status look_for_second(const cgam_recall *plan, const cgam_settled *m, cgam_result *out)
 {
     cgam_env *env = plan->bank->env;
     const cgam_rows *Z = &plan->bank->Z;
-    cgam_span here = cgam_rows_span(Z);
     int64_t n = Z->n, leaders = n < STARTS_MAX ? n : STARTS_MAX, index[STARTS_MAX];
-    double *room = cgam_vectors_new(env, Z, 4);
-    if (!room) return cgam_fail_nomem(env, "a second fixed point");
+    double *work = cgam_vec_new(env, Z, 4);
+    if (!work) return cgam_fail_nomem(env, "a second fixed point");
     double mine_left, theirs_left;
-    cgam_status status = cgam_query_top(plan, m, leaders, index);
-    if (status == CGAM_OK) status = left_to_go(plan, m, &mine_left);
+    cgam_status status = cgam_vec_top(plan->bank->env, &plan->bank->Z, m->r, leaders, index);
+    if (status == CGAM_OK) status = estimate_distance(plan, m, &mine_left);
     for (int64_t k = 0; k <= leaders && !out->unique_proved && status == CGAM_OK; k++) {
-        cgam_query other = {
-            .q = m->q, .c = m->c, .b = m->b, .s0 = m->s0, .a = m->a, .half_us0 = m->half_us0};
-        double *start = room + 3 * here.size, apart = 0;
-        other.s = room;
-        other.r = room + here.size;
-        other.p = room + 2 * here.size;
-        for (int64_t i = here.from; i < here.to; i++)
-            start[i] = k < leaders ? i == index[k] : 1.0 / (double)n;
+        double *start = work + 3 * cgam_vec_size(Z), apart = 0;
+        cgam_settled other = {
+            .in = m->in, .s = work, .r = work + cgam_vec_size(Z), .p = work + 2 * cgam_vec_size(Z)};
+        CGAM_EACH_ROW(Z, i) start[i] = k < leaders ? i == index[k] : 1.0 / (double)n;
         status = cgam_coupled_solve(plan, 1, &other, start);
-        if (status != CGAM_OK || other.end != CGAM_END_CONVERGED) continue;
-        for (int64_t i = here.from; i < here.to; i++) start[i] = other.p[i] - m->p[i];
-        apart = cgam_vectors_norm(env, Z, start);
+        if (status != CGAM_OK || other.trace.end != CGAM_END_CONVERGED) continue;
+        CGAM_EACH_ROW(Z, i) start[i] = other.p[i] - m->p[i];
+        apart = cgam_vec_norm(Z, start);
         if (!(apart > 1e-6)) continue;
-        status = left_to_go(plan, &other, &theirs_left);
+        status = estimate_distance(plan, &other, &theirs_left);
         if (status != CGAM_OK || !(apart > 10 * (mine_left + theirs_left))) continue;
         cgam_result theirs = {0};
         cgam_doubt doubt;
@@ -292,7 +291,7 @@ static cgam_status look_for_second(const cgam_recall *plan, const cgam_query *m,
             out->p_error_proved && theirs.p_error_proved &&
             apart > (out->p_error + theirs.p_error) * CGAM_SLACK; /* apart is rounded too */
     }
-    cgam_vectors_free(env, Z, room);
+    cgam_vec_free(env, Z, work);
     return status;
 }
 
@@ -324,28 +323,28 @@ static cgam_status certify_at(const cgam_recall *plan, double beta, const double
     return status;
 }
 
-static cgam_status certify(const cgam_recall *plan, const cgam_query *m, const cgam_doubt *doubt,
-                           cgam_result *out)
+static cgam_status certify_coupled(const cgam_recall *plan, const cgam_settled *m,
+                                   const cgam_doubt *doubt, cgam_result *out)
 {
     cgam_env *env = plan->bank->env;
     if (!(doubt->weights <= 1)) return CGAM_OK; /* p is not known well enough to speak of */
-    double *pi = cgam_vectors_new(env, &plan->bank->Z, 1);
+    double *pi = cgam_vec_new(env, &plan->bank->Z, 1);
     if (!pi) return cgam_fail_nomem(env, "a certificate");
     double beta = plan->opts.beta * cgam_recall_slopes(plan, m->p, pi);
     if (beta < DBL_MIN) beta = cgam_above(beta); /* few digits are left of it */
     cgam_status status = certify_at(plan, beta, pi, doubt, out);
-    cgam_vectors_free(env, &plan->bank->Z, pi);
+    cgam_vec_free(env, &plan->bank->Z, pi);
     return status;
 }
 
-cgam_status cgam_query_bounds(const cgam_recall *plan, const cgam_query *m, cgam_result *out)
+cgam_status cgam_settled_bounds(const cgam_recall *plan, const cgam_settled *m, cgam_result *out)
 {
     const cgam_recall_opts *o = &plan->opts;
     bool coupled = cgam_recall_couples(plan), gates = o->mode == CGAM_FIRST;
-    bool solved = gates && cgam_doubt_solved(plan, m->c);
+    bool solved = gates && cgam_doubt_solved(plan, m->in.c);
     cgam_doubt doubt;
     out->p_error = NAN;
-    if (m->end == CGAM_END_DIVERGED) {
+    if (m->trace.end == CGAM_END_DIVERGED) {
         out->p_lower_bound = out->contraction = out->fold_margin = out->local_contraction = NAN;
         out->unique = -1;
         return CGAM_OK;
@@ -354,12 +353,12 @@ cgam_status cgam_query_bounds(const cgam_recall *plan, const cgam_query *m, cgam
                    (solved && (o->certify || !plan->can.matrices));
     /* on large banks the bound of a pass, which sees no row again, will do */
     bool freely = cgam_recall_sparse(plan) && gates && plan->can.matrices && !o->certify;
-    if (freely) doubt = (cgam_doubt){.scores = cgam_doubt_scores(plan, m->q, m->c)};
+    if (freely) doubt = (cgam_doubt){.scores = cgam_doubt_scores(plan, m->in.q, m->in.c)};
     cgam_status status = freely ? CGAM_OK : cgam_doubt_measure(plan, m, measure, gates, &doubt);
     if (status != CGAM_OK) return status;
     if (solved) { /* mode first speaks of the gates as they are, not as they were solved */
         double off = measure ? doubt.gradient * plan->gate->gain * (1 + 0x1p-18) : INFINITY;
-        if (plan->can.matrices) off = fmin(off, m->s0_off.most);
+        if (plan->can.matrices) off = fmin(off, m->in.s0_off.most);
         doubt.scores += o->lambda * off * CGAM_SLACK;
         if (!(doubt.scores >= 0)) doubt.scores = INFINITY;
         doubt.weights += 2 * o->beta * o->lambda * off * CGAM_SLACK;
@@ -367,28 +366,29 @@ cgam_status cgam_query_bounds(const cgam_recall *plan, const cgam_query *m, cgam
     }
     if (cgam_recall_sparse(plan) && o->certify) doubt.weights = cgam_doubt_slopes(plan, m, &doubt);
     bound_freely(plan, m, &doubt, out);
-    if (cgam_recall_sparse(plan)) status = touch_margin(plan, m, doubt.scores, out);
+    if (cgam_recall_sparse(plan)) status = check_exact_margin(plan, m, doubt.scores, out);
     if (status != CGAM_OK) return status;
     out->score_error = o->fast ? doubt.scores : NAN;
     if (o->certify && plan->gate->A) /* with conjugate gradients there is no room for more */
-        status = certify(plan, m, &doubt, out);
+        status = certify_coupled(plan, m, &doubt, out);
     if (status != CGAM_OK || !coupled) return status;
     bound_error(plan, m, &doubt, out);
     if (!isfinite(doubt.scores)) out->end = CGAM_END_DIVERGED;
     /* the last change of p was within tol, and the next may be larger by the contraction */
     double still = fmax(SETTLED, 2 * o->tol * fmax(1, out->contraction));
     /* of an energy beyond the range of double nobody knows */
-    bool rose = !(m->energy_rise <= energy_doubt(plan, m, &doubt)) || !isfinite(m->energy_end);
+    bool rose =
+        !(m->trace.energy_rise <= energy_doubt(plan, m, &doubt)) || !isfinite(m->trace.energy_end);
     if (out->end == CGAM_END_CONVERGED &&
         (rose || (isfinite(doubt.gradient) && !(doubt.moves <= still))))
         out->end = CGAM_END_STALLED;
     return status;
 }
 
-cgam_status cgam_query_certify(const cgam_recall *plan, const cgam_query *m, cgam_result *out)
+cgam_status cgam_settled_certify(const cgam_recall *plan, const cgam_settled *m, cgam_result *out)
 {
     const cgam_recall_opts *o = &plan->opts;
-    cgam_status status = cgam_query_bounds(plan, m, out);
+    cgam_status status = cgam_settled_bounds(plan, m, out);
     if (cgam_recall_couples(plan) && o->certify && plan->gate->A && out->unique < 0 &&
         out->end == CGAM_END_CONVERGED && status == CGAM_OK)
         status = look_for_second(plan, m, out);

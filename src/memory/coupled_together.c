@@ -1,9 +1,9 @@
 /* coupled_together.c: the coupled recall (coupled.c) of many queries at once, as products of matrices.
  *
- * Plain iteration with the steps in f32, and nothing lost by it. A reference is a p1 with its scores
- * in double, r1 = a + lambda^2 A^-1 p1, and the step it makes, p2 = softmax(beta r1). From there
+ * Plain iteration with the steps in f32, and nothing lost by it. A reference is a step in double, from p_old with its
+ * scores r_new = a + lambda^2 A^-1 p_old to p_new = softmax(beta r_new). With p1 and p2 for p_old and p_new, from there
  *
- *     r = r1 + lambda^2 A^-1 delta,   delta = p - p1,   A^-1 delta = dinv (delta - Z t),
+ *     r = r_new + lambda^2 A^-1 delta,   delta = p - p1,   A^-1 delta = dinv (delta - Z t),
  *     next p = p2 exp(y) / sum p2 exp(y),   y = beta lambda^2 A^-1 delta,
  *
  * t from g = Z' (dinv delta). What passes through f32 is delta, y and p2 (exp(y) - 1), all of them
@@ -19,15 +19,17 @@
  * Equal memories are levelled at every reference (no query comes here with a start, which might tell
  * them apart). Between two, what rounding puts between them grows by
  * no more than beta lambda^2 p dinv a step, p their probability; queries where that is not well below
- * one are given back too.
+ * one are left over.
  *
  * Scores that leap, by more than f32 can hold as exp(y), are left to the next step in double, from p2 as
- * it is. Queries that leap on and on, or contract so slowly that Newton is shorter, are given back to
- * the one-by-one path. */
+ * it is. Queries that leap on and on, or contract so slowly that Newton is shorter, are left over too. These are solved
+ * by coupled.c in the end. */
+#include "memory/certify.h"
 #include "memory/couple.h"
-#include "memory/recall.h"
+#include "memory/engines.h"
 #include "num/gemm_pass.h"
-#include "num/ranks.h"
+#include "num/pass.h"
+#include "num/vec.h"
 
 #include <math.h>
 #include <string.h>
@@ -37,26 +39,25 @@ static const double LEAP = 60;       /* y beyond which f32 would overflow, */
 static const double FAR = 15;        /* and beyond which another reference is due */
 static const double NOISE = 0x1p-20; /* of a step in f32, relative to its delta */
 
-/* A query on its way from a reference: m->r is r1 and m->p is p2 until the next. */
-typedef struct way {
-    cgam_query *m;
-    double *p1;     /* [n], in the room of m->s, which is known at the end */
+/* A query of the batch; x has the last reference. */
+typedef struct member {
+    cgam_iterating x;
     double *g, *g1; /* [d] Z' (dinv delta), Z' (dinv p1) */
     double factor;  /* c of the last pass */
     bool ready;     /* nothing more to gain from this reference: it waits for the others */
     bool done;
     bool leapt;    /* since the reference: its next p1 is p2 */
     int64_t leaps; /* in all */
-    bool parts,
-        slow; /* given back to the one-by-one path: equal memories may part, or it takes long */
-} way;
+    bool parts;    /* left over: equal memories may part */
+    bool slow;     /* left over: it takes long */
+} member;
 
-/* What a chunk gathers of one query in a step. */
+/* What some rows gather of one query in a step. */
 typedef struct gathered {
     double gain, largest, peak, spread, leap;
 } gathered;
 
-static void gather(gathered *all, gathered one)
+static void add_gathered(gathered *all, gathered one)
 {
     all->gain += one.gain;
     all->spread += one.spread;
@@ -69,19 +70,19 @@ typedef enum kind { STEP, GATHER, GATHER_EXACTLY, EXACT } kind;
 
 typedef struct batch {
     const cgam_recall *plan;
-    int64_t count; /* queries still on their way */
-    way *ways[MOST];
+    member *all;           /* the queries, and */
+    cgam_settled *settled; /* where they go */
+    int64_t count;         /* those still on their way */
+    member *members[MOST];
     kind kind;
     bool stepped;                /* has p moved on from p2 since the reference */
     bool far;                    /* a query is far from it */
     cgam_gemm_pass narrow, wide; /* in f32 and in double, of the same width */
-    float *room;                 /* for the rows that are here, of */
+    float *block;                /* holds */
     float *state;           /* [n, 3, width] p2, kappa = p2 - p1, and delta' of the last pass */
     float factor[2 * MOST]; /* [2, width] c of that pass, and c - 1, for each query */
-    gathered *part;         /* [chunks, count] */
     double *t;              /* [count, d] */
     double *edges;          /* [count, border rows] (A^-1 delta) of the border */
-    double *ones;           /* [chunks, count] */
 } batch;
 
 /* ---- Inside a pass -------------------------------------------------------------------------- */
@@ -106,11 +107,11 @@ static void step_rows(const batch *b, const cgam_gemm_pass_tile *t, int64_t from
                                          b->state + 3 * (t->begin + from) * width, dinv, gain,
                                          b->factor, stats);
     for (int64_t v = 0; v < b->count; v++)
-        gather(&part[v], (gathered){.gain = (double)stats[v],
-                                    .spread = (double)stats[width + v],
-                                    .largest = (double)stats[2 * width + v],
-                                    .peak = (double)stats[3 * width + v],
-                                    .leap = (double)stats[4 * width + v]});
+        add_gathered(&part[v], (gathered){.gain = (double)stats[v],
+                                          .spread = (double)stats[width + v],
+                                          .largest = (double)stats[2 * width + v],
+                                          .peak = (double)stats[3 * width + v],
+                                          .leap = (double)stats[4 * width + v]});
 }
 
 /* Border rows have A^-1 delta from the small system; those between them go together. */
@@ -118,7 +119,7 @@ static void step_tile(const batch *b, cgam_gemm_pass_tile *t)
 {
     const double *dinv = cgam_dplr_dinv(b->plan->gate->A) + t->begin;
     int64_t edge = cgam_dplr_border(b->plan->gate->A, NULL), k = 0;
-    gathered *part = b->part + t->chunk * b->count;
+    gathered *part = t->note; /* [count] */
     for (int64_t from = 0; from < t->count;) {
         int64_t stop = border_in(b, t, &k);
         step_rows(b, t, from, stop - from, dinv + from, part);
@@ -152,9 +153,9 @@ static void gather_exactly(const batch *b, cgam_gemm_pass_tile *t)
     memset(S, 0, (size_t)(t->count * width) * sizeof *S);
     for (int64_t v = 0; v < b->count; v++) {
         const float *delta = b->state + (3 * t->begin + 2) * width + v;
-        const double *p2 = b->ways[v]->m->p + t->begin;
-        double *p1 = b->ways[v]->p1 + t->begin, c = b->ways[v]->factor;
-        bool stepped = b->stepped && !b->ways[v]->leapt;
+        const double *p2 = b->members[v]->x.p_new + t->begin;
+        double *p1 = b->members[v]->x.p_old + t->begin, c = b->members[v]->factor;
+        bool stepped = b->stepped && !b->members[v]->leapt;
         for (int64_t r = 0; r < t->count; r++) {
             p1[r] = stepped ? fmax(0, c * (p1[r] + (double)delta[3 * r * width])) : p2[r];
             S[r * width + v] = dinv[r] * p1[r];
@@ -170,9 +171,9 @@ static void score_exactly(const batch *b, cgam_gemm_pass_tile *t)
     int64_t width = b->wide.width, edge = cgam_dplr_border(plan->gate->A, NULL);
     double l2 = plan->opts.lambda * plan->opts.lambda;
     for (int64_t v = 0; v < b->count; v++) {
-        const cgam_query *m = b->ways[v]->m;
-        const double *p1 = b->ways[v]->p1 + t->begin, *a = m->a + t->begin;
-        double *r1 = m->r + t->begin;
+        const cgam_iterating *x = &b->members[v]->x;
+        const double *p1 = x->p_old + t->begin, *a = x->in.a + t->begin;
+        double *r1 = x->r_new + t->begin;
         for (int64_t r = 0; r < t->count; r++)
             r1[r] = a[r] + l2 * dinv[r] * (p1[r] - S[r * width + v]);
         int64_t k = 0;
@@ -189,7 +190,7 @@ static weigher *const weighers[] = {
     [EXACT] = score_exactly,
 };
 
-static void weigh(void *arg, cgam_gemm_pass_tile *t)
+static void weigh_tile(void *arg, cgam_gemm_pass_tile *t)
 {
     const batch *b = arg;
     weighers[b->kind](b, t);
@@ -200,16 +201,15 @@ static void weigh(void *arg, cgam_gemm_pass_tile *t)
 static void passes_free(batch *b)
 {
     cgam_env *env = b->plan->bank->env;
-    void *rooms[] = {b->room, b->part, b->t, b->edges, b->ones};
-    for (size_t k = 0; k < sizeof rooms / sizeof rooms[0]; k++) cgam_free(env, rooms[k]);
-    b->room = b->state = NULL;
-    b->part = NULL;
-    b->t = b->edges = b->ones = NULL;
+    void *blocks[] = {b->block, b->t, b->edges};
+    for (size_t k = 0; k < sizeof blocks / sizeof *blocks; k++) cgam_free(env, blocks[k]);
+    b->block = b->state = NULL;
+    b->t = b->edges = NULL;
     cgam_gemm_pass_free(&b->narrow);
     cgam_gemm_pass_free(&b->wide);
 }
 
-/* Room for the queries that are still on their way. */
+/* Passes for the queries that are still on their way. */
 static cgam_status passes_new(batch *b)
 {
     cgam_env *env = b->plan->bank->env;
@@ -223,29 +223,25 @@ static cgam_status passes_new(batch *b)
                                  .vectors = b->count,
                                  .X = b->t,
                                  .reads = true,
-                                 .weigh = weigh,
+                                 .weigh = weigh_tile,
                                  .arg = b};
     b->wide = b->narrow;
     b->wide.wide = true;
+    b->narrow.notes = count * sizeof(gathered);
     cgam_status status = cgam_gemm_pass_new(&b->narrow);
     if (status == CGAM_OK) status = cgam_gemm_pass_new(&b->wide);
     if (status != CGAM_OK) return status;
-    cgam_span here = cgam_rows_span(Z);
-    size_t parts = (size_t)b->narrow.chunks * count, row = 3 * (size_t)b->narrow.width;
-    if ((size_t)b->wide.chunks * count > parts) parts = (size_t)b->wide.chunks * count;
-    b->room = cgam_zalloc(env, (size_t)here.size * row, sizeof *b->room);
-    b->part = cgam_alloc(env, parts, sizeof *b->part);
-    b->ones = cgam_alloc(env, parts, sizeof *b->ones);
-    if (!b->room || !b->part || !b->ones) return cgam_fail_nomem(env, "a batch of coupled recalls");
-    b->state = (float *)((uintptr_t)b->room - (size_t)here.from * row * sizeof *b->room);
-    for (size_t k = 0; k < parts; k++) b->ones[k] = 1;
+    size_t row = 3 * (size_t)b->narrow.width, before = (size_t)cgam_vec_begin(Z) * row;
+    b->block = cgam_zalloc(env, (size_t)cgam_vec_size(Z) * row, sizeof *b->block);
+    if (!b->block) return cgam_fail_nomem(env, "a batch of coupled recalls");
+    b->state = (float *)((uintptr_t)b->block - before * sizeof *b->block);
     b->narrow.state = b->state;
     b->narrow.state_row = (int64_t)(row * sizeof *b->state);
     return CGAM_OK;
 }
 
 /* One pass. X [count, d] what to score or NULL; Y[v] where the sums go or NULL. */
-static cgam_status run(batch *b, kind what, const double *X, double *const *Y)
+static cgam_status pass_over(batch *b, kind what, const double *X, double *const *Y)
 {
     cgam_gemm_pass *pass = what == STEP || what == GATHER ? &b->narrow : &b->wide;
     b->kind = what;
@@ -253,7 +249,7 @@ static cgam_status run(batch *b, kind what, const double *X, double *const *Y)
     pass->reads = Y != NULL;
     cgam_gemm_pass_load(pass);
     cgam_status status = cgam_gemm_pass_run(pass);
-    if (status == CGAM_OK && Y) status = cgam_gemm_pass_join(pass, b->ones, Y);
+    if (status == CGAM_OK && Y) status = cgam_gemm_pass_join(pass, NULL, Y);
     return status;
 }
 
@@ -263,18 +259,17 @@ static cgam_status solve_small(batch *b, double *const *g, bool of_delta)
     const int64_t *border;
     int64_t d = b->plan->bank->Z.d, edge = cgam_dplr_border(b->plan->gate->A, &border);
     int64_t width = b->narrow.width;
-    cgam_span here = cgam_rows_span(&b->plan->bank->Z);
+    const cgam_rows *Z = &b->plan->bank->Z;
     for (int64_t v = 0; v < b->count; v++) {
-        const way *w = b->ways[v];
+        const member *w = b->members[v];
         memcpy(b->t + v * d, g[v], (size_t)d * sizeof *b->t);
         for (int64_t k = 0; k < edge; k++) {
-            if (!cgam_span_has(here, border[k])) continue;
-            double p1 = w->m->s[border[k]],
+            if (!cgam_vec_has(Z, border[k])) continue;
+            double p1 = w->x.p_old[border[k]],
                    delta = (double)b->state[(3 * border[k] + 2) * width + v];
             b->edges[v * edge + k] = of_delta ? w->factor * delta + (w->factor - 1) * p1 : p1;
         }
-        cgam_status status = cgam_rows_pick(b->plan->bank->env, &b->plan->bank->Z, edge, border, 1,
-                                            b->edges + v * edge);
+        cgam_status status = cgam_rows_pick(Z, edge, border, 1, b->edges + v * edge);
         if (status != CGAM_OK) return status;
     }
     return cgam_dplr_inverse_reduce(b->plan->small, b->count, of_delta, b->t, b->edges, b->t,
@@ -283,36 +278,35 @@ static cgam_status solve_small(batch *b, double *const *g, bool of_delta)
 
 /* ---- Steps ---------------------------------------------------------------------------------- */
 
-/* Books a step that changed p by `change`, and whether the query is better off alone. */
-static void book(const cgam_recall *plan, way *w, double change)
+/* Counts a step that changed p by `change`, and whether the query is better off alone. */
+static void count_step(const cgam_recall *plan, member *w, double change)
 {
-    const cgam_query *m = w->m;
-    cgam_books_change(w->m, change);
-    if (plan->opts.plain || !(m->rate < 1) || m->iterations < 12) return;
-    w->slow = log(plan->opts.tol / change) / log(m->rate) > SLOW;
+    const cgam_trace *trace = &w->x.trace;
+    cgam_iterating_count(&w->x, change);
+    if (plan->opts.plain || !(trace->rate < 1) || trace->iterations < 12) return;
+    w->slow = log(plan->opts.tol / change) / log(trace->rate) > SLOW;
 }
 
 /* A step in f32 for all. */
-static cgam_status step(batch *b)
+static cgam_status step_roughly(batch *b)
 {
     const cgam_recall *plan = b->plan;
     double *g[MOST], beta = plan->opts.beta, l2 = plan->opts.lambda * plan->opts.lambda;
-    int64_t d = plan->bank->Z.d, chunks = b->narrow.chunks;
+    int64_t d = plan->bank->Z.d;
     for (int64_t v = 0; v < b->count; v++) {
-        g[v] = b->ways[v]->g;
-        b->factor[v] = (float)b->ways[v]->factor;
-        b->factor[b->narrow.width + v] = (float)(b->ways[v]->factor - 1);
+        g[v] = b->members[v]->g;
+        b->factor[v] = (float)b->members[v]->factor;
+        b->factor[b->narrow.width + v] = (float)(b->members[v]->factor - 1);
     }
-    memset(b->part, 0, (size_t)(chunks * b->count) * sizeof *b->part);
     cgam_status status = solve_small(b, g, true);
-    if (status == CGAM_OK) status = run(b, STEP, b->t, g);
-    if (status == CGAM_OK)
-        status = cgam_rows_share(plan->bank->env, &plan->bank->Z, chunks,
-                                 (size_t)b->count * sizeof *b->part, b->part);
+    if (status == CGAM_OK) status = pass_over(b, STEP, b->t, g);
+    if (status == CGAM_OK) status = cgam_gemm_pass_share(&b->narrow);
     for (int64_t v = 0; v < b->count && status == CGAM_OK; v++) {
-        way *w = b->ways[v];
-        gathered all = b->part[v];
-        for (int64_t c = 1; c < chunks; c++) gather(&all, b->part[c * b->count + v]);
+        member *w = b->members[v];
+        gathered all = {0};
+        const gathered *some;
+        for (int64_t k = 0; (some = cgam_gemm_pass_noted(&b->narrow, k)); k++)
+            add_gathered(&all, some[v]);
         double c = 1 / (1 + all.gain);
         if (!(c > 0 && isfinite(c)) || !(all.leap < LEAP)) {
             w->leapt = true;
@@ -323,47 +317,49 @@ static cgam_status step(batch *b)
         w->factor = c;
         for (int64_t j = 0; j < d; j++) w->g[j] = c * w->g[j] + (c - 1) * w->g1[j];
         if (w->ready || w->leapt) continue;
-        book(plan, w, change);
+        count_step(plan, w, change);
         double spread = c * all.spread + fabs(c - 1); /* at least sum |delta| */
         double noise = beta * all.peak * c * NOISE * l2 * plan->can.pivot_max * spread;
-        w->ready = change <= fmax(plan->opts.tol, noise) || w->m->iterations - w->m->since > SLOW;
+        w->ready =
+            change <= fmax(plan->opts.tol, noise) || w->x.trace.iterations - w->x.since > SLOW;
     }
     return status;
 }
 
 /* Could a difference between equal memories grow? */
-static cgam_status twins_part(const cgam_recall *plan, const cgam_query *m, bool *part)
+static cgam_status twins_part(const cgam_recall *plan, const cgam_iterating *x, bool *part)
 {
     double l2b = plan->opts.lambda * plan->opts.lambda * plan->opts.beta, largest = 0;
-    cgam_status status = cgam_twins_largest(plan->bank, plan->twins, m->p, &largest);
+    cgam_status status = cgam_twins_largest(plan->bank, plan->twins, x->p_new, &largest);
     *part = l2b * plan->can.pivot_max * largest > 0.25;
     return status;
 }
 
-/* How a step in double from p1 to p2 ended. */
-static cgam_status judge(const cgam_recall *plan, way *w)
+/* How a step in double ended. */
+static cgam_status judge_step(void *arg, int64_t v)
 {
-    cgam_query *m = w->m;
-    cgam_status status = cgam_twins_level(plan->bank, plan->twins, m->r);
+    const batch *b = arg;
+    const cgam_recall *plan = b->plan;
+    member *w = b->members[v];
+    cgam_iterating *x = &w->x;
+    cgam_status status = cgam_twins_level(plan->bank, plan->twins, x->r_new);
     if (status != CGAM_OK) return status;
-    bool finite = cgam_query_activate(plan, m), parts = false;
-    cgam_tally t;
-    cgam_tally_open(&t, &plan->bank->Z, "+>+");
-    while (cgam_tally_next(&t))
-        for (int64_t i = t.from; i < t.to; i++) {
-            double move = fabs(m->p[i] - w->p1[i]);
-            t.x[0] += w->p1[i] * (m->r[i] - m->a[i]);
-            t.x[1] = move > t.x[1] ? move : t.x[1];
-            t.x[2] += move * move;
-        }
-    status = cgam_tally_close(plan->bank->env, &t);
-    if (status == CGAM_OK) status = twins_part(plan, m, &parts);
+    bool finite = cgam_activate(plan, x->r_new, x->p_new, &x->act), parts = false;
+    double feedback, most, squares;
+    CGAM_REDUCE(&plan->bank->Z, i, CGAM_SUM(feedback), CGAM_MAX(most), CGAM_SUM(squares)) {
+        double move = fabs(x->p_new[i] - x->p_old[i]);
+        feedback += x->p_old[i] * (x->r_new[i] - x->in.a[i]);
+        most = move > most ? move : most;
+        squares += move * move;
+    }
+    status = cgam_rows_status(&plan->bank->Z);
+    if (status == CGAM_OK) status = twins_part(plan, x, &parts);
     if (status != CGAM_OK) return status;
-    m->change_norm = sqrt(t.x[2]);
-    cgam_books_energy(m, 0.5 * t.x[0] - m->half_us0 - m->lse / plan->opts.beta, true);
-    book(plan, w, fmax(t.x[1], 0));
-    w->done = cgam_books_end(plan, m, true) || !finite;
-    if (!finite) m->end = CGAM_END_DIVERGED;
+    x->trace.change_norm = sqrt(squares);
+    cgam_iterating_energy(x, 0.5 * feedback - x->in.half_us0 - x->act.lse / plan->opts.beta, true);
+    count_step(plan, w, fmax(most, 0));
+    w->done = cgam_iterating_ends(plan, x, true) || !finite;
+    if (!finite) x->trace.end = CGAM_END_DIVERGED;
     if (w->done) w->slow = false;
     if (parts) w->parts = true;
     w->leaps += w->leapt;
@@ -371,28 +367,21 @@ static cgam_status judge(const cgam_recall *plan, way *w)
     return CGAM_OK;
 }
 
-static cgam_status judge_one(void *arg, int64_t v)
-{
-    const batch *b = arg;
-    return judge(b->plan, b->ways[v]);
-}
-
 /* What rounding did to A^-1 p1 of a query that is done; t and the border's entries are still there. */
-static cgam_status doubt_one(void *arg, int64_t v)
+static cgam_status doubt_feedback(void *arg, int64_t v)
 {
     const batch *b = arg;
     const cgam_recall *plan = b->plan;
-    const way *w = b->ways[v];
+    member *w = b->members[v];
     const int64_t *border;
     int64_t edge = cgam_dplr_border(plan->gate->A, &border), d = plan->bank->Z.d;
     if (!w->done || w->parts) return CGAM_OK;
     double *p1 = cgam_alloc(plan->bank->env, (size_t)edge + 1, sizeof *p1);
     if (!p1) return cgam_fail_nomem(plan->bank->env, "border rows");
-    cgam_status status =
-        cgam_vectors_pick(plan->bank->env, &plan->bank->Z, w->p1, edge, border, p1);
+    cgam_status status = cgam_vec_pick(&plan->bank->Z, w->x.p_old, edge, border, p1);
     if (status == CGAM_OK)
-        status = cgam_doubt_feedback(plan, w->g1, p1, b->t + v * d, b->edges + v * edge,
-                                     &w->m->feedback);
+        status =
+            cgam_doubt_feedback(plan, w->g1, p1, b->t + v * d, b->edges + v * edge, &w->x.feedback);
     cgam_free(plan->bank->env, p1);
     return status;
 }
@@ -402,25 +391,26 @@ static cgam_status step_exactly(batch *b)
 {
     const cgam_bank *bank = b->plan->bank;
     double *g1[MOST] = {NULL};
-    for (int64_t v = 0; v < b->count; v++) g1[v] = b->ways[v]->g1;
-    cgam_status status = run(b, GATHER_EXACTLY, NULL, g1);
+    for (int64_t v = 0; v < b->count; v++) g1[v] = b->members[v]->g1;
+    cgam_status status = pass_over(b, GATHER_EXACTLY, NULL, g1);
     if (status == CGAM_OK) status = solve_small(b, g1, false);
-    if (status == CGAM_OK) status = run(b, EXACT, b->t, NULL);
-    if (status == CGAM_OK) status = cgam_rows_each(bank->env, &bank->Z, b->count, judge_one, b);
-    if (status == CGAM_OK) status = cgam_rows_each(bank->env, &bank->Z, b->count, doubt_one, b);
+    if (status == CGAM_OK) status = pass_over(b, EXACT, b->t, NULL);
+    if (status == CGAM_OK) status = cgam_rows_each(bank->env, &bank->Z, b->count, judge_step, b);
+    if (status == CGAM_OK)
+        status = cgam_rows_each(bank->env, &bank->Z, b->count, doubt_feedback, b);
     return status;
 }
 
 /* ---- From reference to reference ------------------------------------------------------------ */
 
-static cgam_status lay_rows(void *arg, int64_t chunk)
+static cgam_status lay_rows(void *arg, const cgam_pass_group *group)
 {
     const batch *b = arg;
-    int64_t width = b->narrow.width, end = cgam_gemm_pass_begin(&b->narrow, chunk + 1);
-    for (int64_t i = cgam_gemm_pass_begin(&b->narrow, chunk); i < end; i++)
+    int64_t width = b->narrow.width;
+    for (int64_t i = group->from; i < group->to; i++)
         for (int64_t v = 0; v < b->count; v++) {
-            const cgam_query *m = b->ways[v]->m;
-            double p2 = m->p[i], kappa = p2 - b->ways[v]->p1[i];
+            const cgam_iterating *x = &b->members[v]->x;
+            double p2 = x->p_new[i], kappa = p2 - x->p_old[i];
             /* below the normal range: slow, and of no weight */
             float *state = b->state + 3 * i * width + v;
             state[0] = p2 < 0x1p-120 ? 0 : (float)p2;
@@ -429,34 +419,42 @@ static cgam_status lay_rows(void *arg, int64_t chunk)
     return CGAM_OK;
 }
 
+static cgam_status lay_state(batch *b)
+{
+    cgam_pass pass;
+    cgam_status status = cgam_pass_new(b->plan->bank->env, &b->plan->bank->Z, 0, 0, &pass);
+    if (status == CGAM_OK) status = cgam_pass_run(&pass, lay_rows, b);
+    cgam_pass_free(&pass);
+    return status;
+}
+
 /* From the present reference in f32 until it has nothing more to give, and to the next. */
-static cgam_status advance(batch *b)
+static cgam_status advance_reference(batch *b)
 {
     const cgam_recall *plan = b->plan;
     double *g[MOST];
     cgam_status status = passes_new(b);
-    if (status == CGAM_OK)
-        status = cgam_rows_run(plan->bank->env, &plan->bank->Z, b->narrow.chunks, lay_rows, b);
+    if (status == CGAM_OK) status = lay_state(b);
     for (int64_t v = 0; v < b->count; v++) {
-        g[v] = b->ways[v]->g;
-        b->ways[v]->factor = 1;
-        b->ways[v]->ready = b->ways[v]->leapt = false;
+        g[v] = b->members[v]->g;
+        b->members[v]->factor = 1;
+        b->members[v]->ready = b->members[v]->leapt = false;
     }
     int64_t made = 0, waited = 0, ready = 0;
     for (int64_t v = 0; v < b->count; v++)
-        made = b->ways[v]->m->iterations > made ? b->ways[v]->m->iterations : made;
+        made = b->members[v]->x.trace.iterations > made ? b->members[v]->x.trace.iterations : made;
     int64_t left = plan->opts.max_iter - made;
     b->stepped = left > 1;
     b->far = false;
-    if (status == CGAM_OK && b->stepped) status = run(b, GATHER, NULL, g);
+    if (status == CGAM_OK && b->stepped) status = pass_over(b, GATHER, NULL, g);
     while (status == CGAM_OK && left-- > 1 && ready < b->count && waited < PATIENCE && !b->far) {
         if (cgam_interrupted(plan->bank->env)) status = CGAM_E_INTERRUPTED;
         cgam_rows_iterates(&plan->bank->Z);
-        if (status == CGAM_OK) status = step(b);
+        if (status == CGAM_OK) status = step_roughly(b);
         cgam_rows_iterated(&plan->bank->Z, b->count);
         ready = 0;
         for (int64_t v = 0; v < b->count; v++)
-            ready += b->ways[v]->ready || b->ways[v]->leapt || b->ways[v]->slow;
+            ready += b->members[v]->ready || b->members[v]->leapt || b->members[v]->slow;
         waited += ready > 0;
     }
     if (status == CGAM_OK) status = step_exactly(b);
@@ -465,66 +463,60 @@ static cgam_status advance(batch *b)
 }
 
 /* The first reference: p1 = 0. */
-static cgam_status begin(void *arg, int64_t v)
+static cgam_status begin_one(void *arg, int64_t v)
 {
     const batch *b = arg;
-    way *w = b->ways[v];
-    cgam_query *m = w->m;
-    const cgam_bank *bank = b->plan->bank;
+    member *w = b->members[v];
+    const cgam_settled *m = &b->settled[v];
     bool part = false;
-    cgam_vectors_copy(&bank->Z, m->r, m->a);
-    cgam_status status = cgam_twins_level(bank, b->plan->twins, m->r);
+    cgam_status status = cgam_iterating_begin(b->plan, m, NULL, b->plan->twins, &w->x);
     if (status != CGAM_OK) return status;
-    cgam_vectors_fill(&bank->Z, w->p1, 0);
-    bool finite = cgam_query_activate(b->plan, m);
-    if (finite) status = twins_part(b->plan, m, &part);
+    cgam_vec_fill(&b->plan->bank->Z, w->x.p_old, 0);
+    bool finite = w->x.trace.end != CGAM_END_DIVERGED;
+    if (finite) status = twins_part(b->plan, &w->x, &part);
     w->parts = !finite || part;
-    cgam_books_open(m, -m->half_us0 - m->lse / b->plan->opts.beta);
+    w->x.together = true;
     w->factor = 1;
     return status;
 }
 
-static cgam_status end(void *arg, int64_t v)
-{
-    const batch *b = arg;
-    cgam_query_gates(b->plan, b->ways[v]->m);
-    return CGAM_OK;
-}
-
 /* Those still on their way, in front. */
-static void keep(batch *b)
+static void drop_finished(batch *b)
 {
     int64_t kept = 0;
     for (int64_t v = 0; v < b->count; v++)
-        if (!b->ways[v]->done && !b->ways[v]->parts && !b->ways[v]->slow)
-            b->ways[kept++] = b->ways[v];
+        if (!b->members[v]->done && !b->members[v]->parts && !b->members[v]->slow)
+            b->members[kept++] = b->members[v];
     b->count = kept;
 }
 
-cgam_status cgam_coupled_together(const cgam_recall *plan, int64_t count, cgam_query *m,
-                                  int64_t *back, int64_t *given_back)
+static cgam_status settle_one(void *arg, int64_t v)
+{
+    const batch *b = arg;
+    const member *w = &b->all[v];
+    if (!w->parts && !w->slow) b->settled[v] = cgam_iterating_settle(b->plan, &w->x);
+    return CGAM_OK;
+}
+
+cgam_status cgam_coupled_together(const cgam_recall *plan, int64_t count, cgam_settled *m)
 {
     cgam_env *env = plan->bank->env;
-    int64_t d = plan->bank->Z.d;
-    way all[MOST];
-    batch b = {.plan = plan};
-    *given_back = 0;
-    double *room = cgam_zalloc(env, (size_t)(2 * count * d), sizeof *room);
-    if (!room) return cgam_fail_nomem(env, "a batch of coupled recalls");
+    int64_t d = plan->bank->Z.d, left = 0;
+    member all[MOST];
+    cgam_settled *left_over[MOST];
+    batch b = {.plan = plan, .count = count, .all = all, .settled = m};
+    double *g = cgam_zalloc(env, (size_t)(2 * count * d), sizeof *g);
+    if (!g) return cgam_fail_nomem(env, "a batch of coupled recalls");
     for (int64_t v = 0; v < count; v++) {
-        all[v] = (way){.m = &m[v], .p1 = m[v].s, .g = room + v * d, .g1 = room + (count + v) * d};
-        b.ways[b.count++] = &all[v];
+        all[v] = (member){.g = g + v * d, .g1 = g + (count + v) * d};
+        b.members[v] = &all[v];
     }
-    cgam_status status = cgam_rows_each(env, &plan->bank->Z, count, begin, &b);
-    for (keep(&b); b.count > 0 && status == CGAM_OK; keep(&b)) status = advance(&b);
-    for (int64_t v = 0; v < count && status == CGAM_OK; v++) {
-        if (!all[v].parts && !all[v].slow) {
-            b.ways[b.count++] = &all[v];
-            continue;
-        }
-        back[(*given_back)++] = v;
-    }
-    if (status == CGAM_OK) status = cgam_parallel(env, b.count, end, &b);
-    cgam_free(env, room);
-    return status;
+    cgam_status status = cgam_rows_each(env, &plan->bank->Z, count, begin_one, &b);
+    for (drop_finished(&b); b.count > 0 && status == CGAM_OK; drop_finished(&b))
+        status = advance_reference(&b);
+    if (status == CGAM_OK) status = cgam_parallel(env, count, settle_one, &b);
+    for (int64_t v = 0; v < count; v++)
+        if (all[v].parts || all[v].slow) left_over[left++] = &m[v];
+    cgam_free(env, g);
+    return status == CGAM_OK ? cgam_coupled_solve_listed(plan, left, left_over) : status;
 }

@@ -16,9 +16,9 @@
  * anything a double can say of the others. With entmax such rows weigh 0, all others count here, and p
  * moves by at most beta |e|_2. */
 #include "base/blas.h"
-#include "memory/recall.h"
+#include "memory/certify.h"
 #include "num/entmax.h"
-#include "num/ranks.h"
+#include "num/vec.h"
 
 #include <math.h>
 #include <string.h>
@@ -31,7 +31,7 @@ static double sum_roundings(int64_t n) { return n < 608 ? (double)n + 32 : 640 +
 
 static double norm(int64_t n, const double *x)
 {
-    return cgam_above(cgam_vec_norm(n, x) * (1 + (4 * (double)n + 16) * CGAM_U));
+    return cgam_above(cgam_array_norm(n, x) * (1 + (4 * (double)n + 16) * CGAM_U));
 }
 
 /* |v| and what rounding did to it, or the same of W's largest row times c. */
@@ -42,12 +42,12 @@ static double context_size(const cgam_recall *plan, const double *c)
 }
 
 /* |zeta_i| from above, and the largest of them. */
-static double length(const cgam_recall *plan, int64_t i)
+static double row_length(const cgam_recall *plan, int64_t i)
 {
     return cgam_length_above(plan->bank->Z.d, plan->bank->norm2[i]);
 }
 
-static double longest(const cgam_recall *plan)
+static double longest_row(const cgam_recall *plan)
 {
     return plan->bank->info.norm_max * (1 + cgam_norm_error(plan->bank->Z.d));
 }
@@ -72,8 +72,9 @@ static double underflow_at(const cgam_recall *plan, int64_t i)
 
 double cgam_doubt_scores(const cgam_recall *plan, const double *q, const double *c)
 {
-    double gates = plan->opts.lambda * context_size(plan, c) * (plan->opts.W ? 1 : longest(plan));
-    double size = longest(plan) * norm(plan->bank->Z.d, q) + gates;
+    double gates =
+        plan->opts.lambda * context_size(plan, c) * (plan->opts.W ? 1 : longest_row(plan));
+    double size = longest_row(plan) * norm(plan->bank->Z.d, q) + gates;
     double lost = underflow(plan, plan->bank->scale ? plan->bank->scale_max : 0);
     return product_error(plan) * size * CGAM_SLACK + lost;
 }
@@ -85,7 +86,8 @@ bool cgam_doubt_solved(const cgam_recall *plan, const double *c)
 
 /* dinv_i <zeta_i, x>, where x of this size is off by x_off, dinv by its own rounding, and the product by
  * that of a sum; entries of the border are off by `border`. */
-static cgam_gates_off by_rows(const cgam_recall *plan, double size, double x_off, double border)
+static cgam_gates_off spread_over_rows(const cgam_recall *plan, double size, double x_off,
+                                       double border)
 {
     double d = (double)plan->bank->Z.d, pivot = cgam_dplr_pivot_off(plan->gate->A);
     double nu = plan->bank->scale ? cgam_norm_error(plan->bank->Z.d) : 0;
@@ -102,7 +104,7 @@ cgam_status cgam_doubt_range(const cgam_recall *plan, const double *c, const dou
     double off, border, projected = plan->opts.P ? context_size(plan, c) : 0;
     projected *= cgam_gamma(2 * (double)plan->d_c + 16);
     cgam_status status = cgam_dplr_range_off(plan->gate->A, v, projected, e, edges, &off, &border);
-    *out = by_rows(plan, norm(plan->bank->Z.d, e), off, border);
+    *out = spread_over_rows(plan, norm(plan->bank->Z.d, e), off, border);
     return status;
 }
 
@@ -115,7 +117,7 @@ cgam_status cgam_doubt_feedback(const cgam_recall *plan, const double *g, const 
     double g_off = (cgam_gamma(n + 16) + nu + pivot) * plan->can.row_max * CGAM_SLACK;
     cgam_status status =
         cgam_dplr_reduce_off(plan->gate->A, g, g_off, p_border, t, edges, &off, &border);
-    *out = by_rows(plan, norm(plan->bank->Z.d, t), off, border);
+    *out = spread_over_rows(plan, norm(plan->bank->Z.d, t), off, border);
     double own = plan->can.pivot_max * (pivot + 4 * CGAM_U) * CGAM_SLACK; /* dinv p itself */
     out->most += own;
     out->norm += own;
@@ -123,9 +125,9 @@ cgam_status cgam_doubt_feedback(const cgam_recall *plan, const double *g, const 
 }
 
 /* What b_i may be off by over |zeta_i|, for this query. */
-static double query_error(const cgam_recall *plan, const cgam_query *m)
+static double query_error(const cgam_recall *plan, const cgam_settled *m)
 {
-    return m->q ? cgam_above(product_error(plan) * norm(plan->bank->Z.d, m->q)) : 0;
+    return m->in.q ? cgam_above(product_error(plan) * norm(plan->bank->Z.d, m->in.q)) : 0;
 }
 
 /* What u_i may be off by over |zeta_i|, or over 1 with W, for this context. */
@@ -137,65 +139,66 @@ static double context_error(const cgam_recall *plan, const double *c)
 }
 
 /* What b + lambda s may be off by at row i, and r from it; 0 in a flow, which has its own r. */
-static double row_doubt(const cgam_recall *plan, const cgam_query *m, int64_t i, double product)
+static double row_doubt(const cgam_recall *plan, const cgam_settled *m, int64_t i, double product)
 {
     double lambda = plan->opts.lambda;
-    if (!m->q) return 0;
-    double off = fabs(m->r[i] - (m->b[i] + lambda * m->s[i])) +
-                 3 * CGAM_U * (fabs(m->b[i]) + lambda * fabs(m->s[i])) + product * length(plan, i) +
-                 underflow_at(plan, i);
+    if (!m->in.q) return 0;
+    double off = fabs(m->r[i] - (m->in.b[i] + lambda * m->s[i])) +
+                 3 * CGAM_U * (fabs(m->in.b[i]) + lambda * fabs(m->s[i])) +
+                 product * row_length(plan, i) + underflow_at(plan, i);
     return off >= 0 ? off : INFINITY; /* of a score beyond the range of double nothing is known */
 }
 
 /* Does row i weigh anything, its score being off by `off`? */
-static bool counts(const cgam_recall *plan, const cgam_query *m, int64_t i, double off)
+static bool row_counts(const cgam_recall *plan, const cgam_settled *m, int64_t i, double off)
 {
     return cgam_recall_sparse(plan) ||
-           !(plan->opts.beta * (m->top - m->r[i] - 4 * off) * (1 - 0x1p-20) > NOTHING);
+           !(plan->opts.beta * (m->act.top - m->r[i] - 4 * off) * (1 - 0x1p-20) > NOTHING);
 }
 
 /* |(A s - u - lambda p)_i| in rows[n], and *out its norm; with `gates` A s - u. At alpha = 0 rows are on
  * their own, and some count for nothing. */
-static cgam_status residual(const cgam_recall *plan, const cgam_query *m, bool gates, double *rows,
-                            double *out)
+static cgam_status measure_residual(const cgam_recall *plan, const cgam_settled *m, bool gates,
+                                    double *rows, double *out)
 {
     cgam_env *env = plan->bank->env;
     const cgam_rows *Z = &plan->bank->Z;
     int64_t d = Z->d;
-    cgam_span here = cgam_rows_span(Z);
-    double *y = cgam_vectors_new(env, Z, 2), *u = y + here.size;
+    double *y = cgam_vec_new(env, Z, 2), *u = y ? cgam_vec_next(Z, y) : NULL;
     double *v = cgam_alloc(env, (size_t)d, sizeof *v);
     if (!y || !v) {
-        cgam_vectors_free(env, Z, y);
+        cgam_vec_free(env, Z, y);
         cgam_free(env, v);
         return cgam_fail_nomem(env, "a residual");
     }
     bool apart = plan->gate->a == 0;
     cgam_status status = CGAM_OK;
-    cgam_vectors_fill(Z, rows, 0);
-    cgam_vectors_fill(Z, u, 0);
+    cgam_vec_fill(Z, rows, 0);
+    cgam_vec_fill(Z, u, 0);
     if (apart) {
-        cgam_vectors_copy(Z, y, m->s);
+        cgam_vec_copy(Z, y, m->s);
     } else {
         cgam_dplr_spec A = cgam_gate_hessian(plan->gate, 1, 0, NULL);
         status = cgam_dplr_apply_bounded(env, &A, plan->gate->A, m->s, y, rows);
     }
-    if (m->c && plan->opts.W) {
-        cgam_recall_weigh(plan, m->c, u);
-    } else if (m->c && status == CGAM_OK) {
-        cgam_recall_project(plan, m->c, v);
+    if (m->in.c && plan->opts.W) {
+        cgam_recall_weigh(plan, m->in.c, u);
+    } else if (m->in.c && status == CGAM_OK) {
+        cgam_recall_project(plan, m->in.c, v);
         status = cgam_bank_score(plan->bank, v, u);
     }
-    double wide = context_error(plan, m->c), product = query_error(plan, m);
-    for (int64_t i = here.from; i < here.to && status == CGAM_OK; i++) {
+    double wide = context_error(plan, m->in.c), product = query_error(plan, m);
+    if (status != CGAM_OK) goto done;
+    CGAM_EACH_ROW(Z, i) {
         double p = gates || !m->p ? 0 : plan->opts.lambda * m->p[i];
-        rows[i] += fabs(y[i] - u[i] - p) + wide * (plan->opts.W ? 1 : length(plan, i)) +
+        rows[i] += fabs(y[i] - u[i] - p) + wide * (plan->opts.W ? 1 : row_length(plan, i)) +
                    4 * CGAM_U * (fabs(y[i]) + fabs(u[i]) + p) + underflow_at(plan, i);
         double doubt = row_doubt(plan, m, i, product) + plan->opts.lambda * rows[i];
-        y[i] = !apart || !m->q || counts(plan, m, i, doubt) ? rows[i] : 0;
+        y[i] = !apart || !m->in.q || row_counts(plan, m, i, doubt) ? rows[i] : 0;
     }
-    if (status == CGAM_OK) *out = cgam_vectors_norm(env, Z, y) * (1 + 0x1p-18);
-    cgam_vectors_free(env, Z, y);
+    *out = cgam_vec_norm(Z, y) * (1 + 0x1p-18);
+done:
+    cgam_vec_free(env, Z, y);
     cgam_free(env, v);
     return status;
 }
@@ -206,47 +209,46 @@ cgam_status cgam_doubt_gates(const cgam_recall *plan, const double *c, double *s
     cgam_env *env = plan->bank->env;
     const cgam_rows *Z = &plan->bank->Z;
     int64_t d = Z->d, edge = plan->can.direct ? cgam_dplr_border(plan->gate->A, NULL) : 0;
-    double *room = plan->can.direct ? cgam_alloc(env, (size_t)(2 * d + edge), sizeof *room)
-                                    : cgam_vectors_new(env, Z, 1);
-    cgam_status status = room ? CGAM_OK : cgam_fail_nomem(env, "a residual");
+    double *work = plan->can.direct ? cgam_alloc(env, (size_t)(2 * d + edge), sizeof *work)
+                                    : cgam_vec_new(env, Z, 1);
+    cgam_status status = work ? CGAM_OK : cgam_fail_nomem(env, "a residual");
     *out = (cgam_gates_off){INFINITY, INFINITY};
     if (status == CGAM_OK && plan->can.direct) { /* by the direction that s was made with */
-        cgam_recall_project(plan, c, room);
-        status = cgam_dplr_range(plan->gate->A, room, room + d, room + 2 * d);
+        cgam_recall_project(plan, c, work);
+        status = cgam_dplr_range(plan->gate->A, work, work + d, work + 2 * d);
         if (status == CGAM_OK)
-            status = cgam_doubt_range(plan, c, room, room + d, room + 2 * d, out);
+            status = cgam_doubt_range(plan, c, work, work + d, work + 2 * d, out);
     } else if (status == CGAM_OK) {
-        cgam_query m = {.c = c, .s = s};
-        status = residual(plan, &m, true, room, &out->norm);
+        cgam_settled m = {.in.c = c, .s = s};
+        status = measure_residual(plan, &m, true, work, &out->norm);
         out->most = out->norm *= plan->gate->gain * (1 + 0x1p-18);
         if (!(out->norm >= 0)) out->most = out->norm = INFINITY;
     }
-    if (plan->can.direct) cgam_free(env, room);
-    else cgam_vectors_free(env, Z, room);
+    if (plan->can.direct) cgam_free(env, work);
+    else cgam_vec_free(env, Z, work);
     return status;
 }
 
 /* Queries that went together: what they returned differs from s~ = A^-1 (u + lambda p') by the errors of
  * s0, of the feedback and of adding them up. The gradient at s~ is lambda (p' - softmax at s~). */
-static void together(const cgam_recall *plan, const cgam_query *m, cgam_doubt *out)
+static void doubt_of_batch(const cgam_recall *plan, const cgam_settled *m, cgam_doubt *out)
 {
     double lambda = plan->opts.lambda;
-    cgam_tally t;
-    if (!isfinite(m->s0_off.norm) || !isfinite(m->feedback.norm)) return;
-    cgam_tally_open(&t, &plan->bank->Z, ">++");
-    while (cgam_tally_next(&t))
-        for (int64_t i = t.from; i < t.to; i++) {
-            double added = CGAM_U * (2 * fabs(m->r[i]) + 8 * fabs(m->r[i] - m->a[i])) / lambda +
-                           2 * CGAM_U * fabs(m->s[i]);
-            t.x[0] = fmax(t.x[0], added);
-            t.x[1] += added * added;
-            t.x[2] += m->p[i] * m->p[i];
-        }
-    if (cgam_tally_close(plan->bank->env, &t) != CGAM_OK) return;
-    double most = fmax(t.x[0], 0), squares = t.x[1], p = t.x[2];
-    double scale = plan->opts.beta * lambda * (1 + 0x1p-18), last = m->change_norm * (1 + 0x1p-18);
-    most += m->s0_off.most + lambda * m->feedback.most;
-    squares = sqrt(squares) + m->s0_off.norm + lambda * m->feedback.norm;
+    double most, squares, p;
+    if (!isfinite(m->in.s0_off.norm) || !isfinite(m->feedback.norm)) return;
+    CGAM_REDUCE(&plan->bank->Z, i, CGAM_MAX(most), CGAM_SUM(squares), CGAM_SUM(p)) {
+        double added = CGAM_U * (2 * fabs(m->r[i]) + 8 * fabs(m->r[i] - m->in.a[i])) / lambda +
+                       2 * CGAM_U * fabs(m->s[i]);
+        most = fmax(most, added);
+        squares += added * added;
+        p += m->p[i] * m->p[i];
+    }
+    if (cgam_rows_status(&plan->bank->Z) != CGAM_OK) return;
+    most = fmax(most, 0);
+    double scale = plan->opts.beta * lambda * (1 + 0x1p-18),
+           last = m->trace.change_norm * (1 + 0x1p-18);
+    most += m->in.s0_off.most + lambda * m->feedback.most;
+    squares = sqrt(squares) + m->in.s0_off.norm + lambda * m->feedback.norm;
     double factor = 2 * scale * most, near = factor <= 1 ? sqrt(p) * expm1(factor) : INFINITY;
     out->p += fmin(0.5 * scale * squares, near) * (1 + 0x1p-18);
     out->scores += lambda * most * (1 + 0x1p-18);
@@ -257,11 +259,11 @@ static void together(const cgam_recall *plan, const cgam_query *m, cgam_doubt *o
 }
 
 /* Is row i the winner, or alike it in all that counts? The winner was brought here; rows: [2, d] scratch. */
-static bool is_alike(const cgam_recall *plan, const cgam_query *m, int64_t i, int64_t winner,
+static bool is_alike(const cgam_recall *plan, const cgam_settled *m, int64_t i, int64_t winner,
                      double r, double p, double *rows)
 {
     if (i == winner) return true;
-    if (m->c && plan->opts.W) return false;
+    if (m->in.c && plan->opts.W) return false;
     return m->r[i] == r && m->p[i] == p && cgam_twins_alike(plan->bank, i, winner, rows);
 }
 
@@ -271,65 +273,57 @@ static bool is_alike(const cgam_recall *plan, const cgam_query *m, int64_t i, in
  * beta-Lipschitz; and memories
  * alike the winner keep the same share, whatever their score, so that p moves by no more than thrice
  * what the others have. */
-static cgam_status moves(const cgam_recall *plan, const cgam_query *m, const double *rows,
-                         cgam_doubt *doubt)
+static cgam_status bound_moves(const cgam_recall *plan, const cgam_settled *m, const double *rows,
+                               cgam_doubt *doubt)
 {
     cgam_env *env = plan->bank->env;
     const cgam_rows *Z = &plan->bank->Z;
-    cgam_span here = cgam_rows_span(Z);
     double beta = plan->opts.beta, lambda = plan->opts.lambda, product = query_error(plan, m);
-    double *off = cgam_vectors_new(env, Z, 1);
+    double *off = cgam_vec_new(env, Z, 2), *mine = off ? cgam_vec_next(Z, off) : NULL;
     double *two = cgam_alloc(env, (size_t)(2 * Z->d), sizeof *two);
-    cgam_tally t;
+    double all = doubt->gradient / plan->gate->info.eta_min, norms, squares, step, others;
+    cgam_peak top;
     cgam_status status = off && two ? CGAM_OK : cgam_fail_nomem(env, "a bound");
     if (status != CGAM_OK) goto done;
-    cgam_tally_open(&t, Z, "+^.");
-    while (cgam_tally_next(&t))
-        for (int64_t i = t.from; i < t.to; i++) {
-            t.x[0] += plan->bank->norm2[i];
-            if (!(m->r[i] > t.x[1])) continue;
-            t.x[1] = m->r[i];
-            t.x[2] = (double)i;
-        }
-    status = cgam_tally_close(env, &t);
-    if (status != CGAM_OK) goto done;
-    double all = doubt->gradient / plan->gate->info.eta_min;
-    double far = plan->gate->a * sqrt(t.x[0]) * (1 + cgam_norm_error(Z->d)) * all;
-    int64_t winner = (int64_t)t.x[2];
-    for (int64_t i = here.from; i < here.to; i++)
-        off[i] = lambda > 0 ? lambda * fmin(rows[i] + far * length(plan, i), all) : 0;
-    double of_winner[3] = {0}; /* its r, p and doubt */
-    if (cgam_span_has(here, winner)) {
-        of_winner[0] = m->r[winner];
-        of_winner[1] = m->p[winner];
-        of_winner[2] = off[winner] + row_doubt(plan, m, winner, product);
+    CGAM_REDUCE(Z, i, CGAM_SUM(norms), CGAM_PEAK(top)) {
+        norms += plan->bank->norm2[i];
+        cgam_peak_take(&top, m->r[i], i);
     }
-    status = cgam_rows_pick(env, Z, 1, &winner, 3, of_winner);
+    status = cgam_rows_status(Z);
+    if (status != CGAM_OK) goto done;
+    double far = plan->gate->a * sqrt(norms) * (1 + cgam_norm_error(Z->d)) * all;
+    int64_t winner = (int64_t)top.row;
+    CGAM_EACH_ROW(Z, i) {
+        off[i] = lambda > 0 ? lambda * fmin(rows[i] + far * row_length(plan, i), all) : 0;
+        mine[i] = row_doubt(plan, m, i, product);
+    }
+    double of_winner[4]; /* its r, p and both doubts */
+    const double *vectors[] = {m->r, m->p, off, mine};
+    status = cgam_vec_pick_row(Z, winner, 4, vectors, of_winner);
     if (status == CGAM_OK) status = cgam_rows_bring(env, Z, 1, &winner);
     if (status != CGAM_OK) goto done;
     bool sparse = cgam_recall_sparse(plan);
+    double doubt_of_winner = of_winner[2] + of_winner[3];
     double nothing = sparse ? CGAM_SLACK / (plan->opts.entmax - 1) : NOTHING - 40;
-    cgam_tally_open(&t, Z, "+>+");
-    while (cgam_tally_next(&t))
-        for (int64_t i = t.from; i < t.to; i++) {
-            double mine = row_doubt(plan, m, i, product);
-            double gap = of_winner[0] - m->r[i] - mine - off[i] - of_winner[2], x = -beta * gap;
-            if (!(x <= -nothing)) {
-                t.x[0] += beta * off[i] * (beta * off[i]);
-                t.x[1] = fmax(t.x[1], off[i] + mine);
-            }
-            if (is_alike(plan, m, i, winner, of_winner[0], of_winner[1], two)) continue;
-            if (sparse) t.x[2] += !(x <= -nothing);
-            else t.x[2] += x < 0 ? exp(x) : 1;
+    CGAM_REDUCE(Z, i, CGAM_SUM(squares), CGAM_MAX(step), CGAM_SUM(others)) {
+        double gap = of_winner[0] - m->r[i] - mine[i] - off[i] - doubt_of_winner;
+        double x = -beta * gap;
+        if (!(x <= -nothing)) {
+            squares += beta * off[i] * (beta * off[i]);
+            step = fmax(step, off[i] + mine[i]);
         }
-    status = cgam_tally_close(env, &t);
-    doubt->step = fmax(doubt->step, t.x[1]);
-    double change = lambda > 0 ? fmin(sqrt(t.x[0]), beta * (lambda * all)) : 0;
+        if (is_alike(plan, m, i, winner, of_winner[0], of_winner[1], two)) continue;
+        if (sparse) others += !(x <= -nothing);
+        else others += x < 0 ? exp(x) : 1;
+    }
+    status = cgam_rows_status(Z);
+    doubt->step = fmax(doubt->step, step);
+    double change = lambda > 0 ? fmin(sqrt(squares), beta * (lambda * all)) : 0;
     doubt->moves =
-        fmin(cgam_recall_lipschitz(plan) * change + doubt->p, 3 * t.x[2] + (double)Z->n * 0x1p-50);
+        fmin(cgam_recall_lipschitz(plan) * change + doubt->p, 3 * others + (double)Z->n * 0x1p-50);
     if (!(doubt->moves >= 0)) doubt->moves = INFINITY;
 done:
-    cgam_vectors_free(env, Z, off);
+    cgam_vec_free(env, Z, off);
     cgam_free(env, two);
     return status;
 }
@@ -337,28 +331,24 @@ done:
 /* Arguments v_i of exp_A are off by delta_i = 4 u (|beta (r_i - top)| + |shift|), which moves p as scores
  * would, and the shift by max delta and by what p is away from 1 in all; weights by
  * (12 |log p| + 8) u of themselves, sum p |log p| <= log n. */
-static void entmax_doubt(const cgam_recall *plan, const cgam_query *m, double scores,
+static void entmax_doubt(const cgam_recall *plan, const cgam_settled *m, double scores,
                          cgam_doubt *out)
 {
     double A = plan->opts.entmax, beta = plan->opts.beta;
-    cgam_entmax e = {A, beta, m->top, m->shift};
+    cgam_entmax e = {A, beta, m->act.top, m->act.shift};
     int64_t n = plan->bank->Z.n;
-    cgam_tally t;
-    cgam_tally_open(&t, &plan->bank->Z, "2.>+");
-    while (cgam_tally_next(&t)) {
-        if (t.from == 0) t.x[0] = -1;
-        for (int64_t i = t.from; i < t.to; i++) {
-            double p = m->p[i], sum = t.x[0], total = sum + p;
-            t.x[1] += fabs(sum) >= p ? (sum - total) + p : (p - total) + sum;
-            t.x[0] = total;
-            if (!(1 + (A - 1) * cgam_entmax_argument(&e, m->r[i]) > -0x1p-20)) continue;
-            double delta = 4 * CGAM_U * (beta * fabs(m->r[i] - m->top) + fabs(m->shift));
-            t.x[2] = fmax(t.x[2], delta);
-            t.x[3] += delta * delta;
-        }
+    double most, squares;
+    cgam_sum2 away; /* sum p - 1 */
+    CGAM_REDUCE(&plan->bank->Z, i, CGAM_SUM2(away), CGAM_MAX(most), CGAM_SUM(squares)) {
+        if (i == 0) away.high = -1;
+        cgam_sum2_add(&away, m->p[i]);
+        if (!(1 + (A - 1) * cgam_entmax_argument(&e, m->r[i]) > -0x1p-20)) continue;
+        double delta = 4 * CGAM_U * (beta * fabs(m->r[i] - m->act.top) + fabs(m->act.shift));
+        most = fmax(most, delta);
+        squares += delta * delta;
     }
-    bool told = cgam_tally_close(plan->bank->env, &t) == CGAM_OK;
-    double sum = told ? t.x[0] + t.x[1] : NAN, most = fmax(t.x[2], 0), squares = t.x[3];
+    double sum = away.high + away.low;
+    most = fmax(most, 0);
     double off = fabs(sum) + (12 * log((double)n) + 32) * CGAM_U;
     out->sum = 4 * ((double)n + 64) * CGAM_U;
     out->weights = INFINITY;
@@ -370,28 +360,27 @@ static void entmax_doubt(const cgam_recall *plan, const cgam_query *m, double sc
 
 /* Bases 1 + (A - 1) v are off by at most D = (A - 1)(2 beta scores + own): those beyond it are certainly
  * on the support or off it, and w = base^((2 - A) / (A - 1)) there by the factor that follows. */
-double cgam_doubt_slopes(const cgam_recall *plan, const cgam_query *m, const cgam_doubt *doubt)
+double cgam_doubt_slopes(const cgam_recall *plan, const cgam_settled *m, const cgam_doubt *doubt)
 {
     double A = plan->opts.entmax, k = A - 1;
     double D = (k * (2 * plan->opts.beta * doubt->scores + doubt->own) + 8 * CGAM_U) * CGAM_SLACK;
-    cgam_entmax e = {A, plan->opts.beta, m->top, m->shift};
+    cgam_entmax e = {A, plan->opts.beta, m->act.top, m->act.shift};
     if (!(D < 0x1p-21)) return INFINITY;
-    cgam_tally t;
-    cgam_tally_open(&t, &plan->bank->Z, "+><");
-    while (cgam_tally_next(&t))
-        for (int64_t i = t.from; i < t.to; i++) {
-            double base = 1 + k * cgam_entmax_argument(&e, m->r[i]);
-            t.x[0] += !(fabs(base) > 2 * D);
-            if (!(base > 2 * D)) continue;
-            t.x[1] = fmax(t.x[1], -log1p(-D / base));
-            t.x[2] = fmin(t.x[2], m->p[i]);
-        }
-    if (cgam_tally_close(plan->bank->env, &t) != CGAM_OK || t.x[0] > 0) return INFINITY;
-    double most = fmax(t.x[1], 0), least = fmin(t.x[2], 1);
+    double open, most, least;
+    CGAM_REDUCE(&plan->bank->Z, i, CGAM_SUM(open), CGAM_MAX(most), CGAM_MIN(least)) {
+        double base = 1 + k * cgam_entmax_argument(&e, m->r[i]);
+        open += !(fabs(base) > 2 * D);
+        if (!(base > 2 * D)) continue;
+        most = fmax(most, -log1p(-D / base));
+        least = fmin(least, m->p[i]);
+    }
+    if (!(open == 0)) return INFINITY;
+    most = fmax(most, 0);
+    least = fmin(least, 1);
     return (2 - A) / k * most * CGAM_SLACK + (64 - 12 * log(least)) * CGAM_U;
 }
 
-cgam_status cgam_doubt_measure(const cgam_recall *plan, const cgam_query *m, bool measure,
+cgam_status cgam_doubt_measure(const cgam_recall *plan, const cgam_settled *m, bool measure,
                                bool gates, cgam_doubt *out)
 {
     const cgam_rows *Z = &plan->bank->Z;
@@ -399,28 +388,26 @@ cgam_status cgam_doubt_measure(const cgam_recall *plan, const cgam_query *m, boo
     *out = (cgam_doubt){.gradient = INFINITY, .moves = INFINITY};
     double product = query_error(plan, m);
     /* gates that were not solved for are u, and nobody puts them back into an equation */
-    bool direct = gates && m->c && !cgam_doubt_solved(plan, m->c);
-    double wide = direct ? context_error(plan, m->c) : 0;
-    enum { APART, SPAN, SQUARES, TILT, MOST };
-    cgam_tally t;
-    cgam_tally_open(&t, Z, ">>+++");
-    while (cgam_tally_next(&t))
-        for (int64_t i = t.from; i < t.to; i++) {
-            double x = beta * (m->top - m->r[i]), off = row_doubt(plan, m, i, product);
-            if (direct)
-                off +=
-                    lambda * (wide * (plan->opts.W ? 1 : length(plan, i)) + underflow_at(plan, i));
-            if (!counts(plan, m, i, off)) continue;
-            t.x[APART] = fmax(t.x[APART], off);
-            t.x[SQUARES] += beta * off * (beta * off); /* off^2 alone might underflow */
-            t.x[TILT] += m->p[i] * fabs(x);
-            t.x[MOST] += m->p[i] * m->p[i];
-            t.x[SPAN] = fmax(t.x[SPAN], fabs(x));
-        }
-    cgam_status status = cgam_tally_close(plan->bank->env, &t);
+    bool direct = gates && m->in.c && !cgam_doubt_solved(plan, m->in.c);
+    double wide = direct ? context_error(plan, m->in.c) : 0;
+    double apart, span, squares, tilt, most, sums = sum_roundings(Z->n);
+    CGAM_REDUCE(Z, i, CGAM_MAX(apart), CGAM_MAX(span), CGAM_SUM(squares), CGAM_SUM(tilt),
+                CGAM_SUM(most)) {
+        double x = beta * (m->act.top - m->r[i]), off = row_doubt(plan, m, i, product);
+        if (direct)
+            off +=
+                lambda * (wide * (plan->opts.W ? 1 : row_length(plan, i)) + underflow_at(plan, i));
+        if (!row_counts(plan, m, i, off)) continue;
+        apart = fmax(apart, off);
+        squares += beta * off * (beta * off); /* off^2 alone might underflow */
+        tilt += m->p[i] * fabs(x);
+        most += m->p[i] * m->p[i];
+        span = fmax(span, fabs(x));
+    }
+    cgam_status status = cgam_rows_status(Z);
     if (status != CGAM_OK) return status;
-    double apart = fmax(t.x[APART], 0), span = fmax(t.x[SPAN], 0), squares = t.x[SQUARES];
-    double tilt = t.x[TILT], most = t.x[MOST], sums = sum_roundings(Z->n);
+    apart = fmax(apart, 0);
+    span = fmax(span, 0);
     out->scores = apart * CGAM_SLACK + 4 * CGAM_TINY;
     out->sum = sums * CGAM_U * CGAM_SLACK;
     double moved = 2 * beta * out->scores;
@@ -430,15 +417,15 @@ cgam_status cgam_doubt_measure(const cgam_recall *plan, const cgam_query *m, boo
     if (!(moved <= 1)) out->p = sqrt(2);
     if (cgam_recall_sparse(plan)) entmax_doubt(plan, m, sqrt(squares), out);
     out->step = INFINITY;
-    if (m->together && !measure && m->q) together(plan, m, out);
-    if (!measure || !m->q) return CGAM_OK;
+    if (m->together && !measure && m->in.q) doubt_of_batch(plan, m, out);
+    if (!measure || !m->in.q) return CGAM_OK;
     out->step = 0;
-    double *rows = cgam_vectors_new(plan->bank->env, Z, 1);
+    double *rows = cgam_vec_new(plan->bank->env, Z, 1);
     if (!rows) return cgam_fail_nomem(plan->bank->env, "a residual");
-    status = residual(plan, m, gates, rows, &out->gradient);
-    if (status == CGAM_OK && !gates) status = moves(plan, m, rows, out);
+    status = measure_residual(plan, m, gates, rows, &out->gradient);
+    if (status == CGAM_OK && !gates) status = bound_moves(plan, m, rows, out);
     if (!gates) out->gradient += lambda * out->p * CGAM_SLACK;
     if (!(out->gradient >= 0)) out->gradient = INFINITY;
-    cgam_vectors_free(plan->bank->env, Z, rows);
+    cgam_vec_free(plan->bank->env, Z, rows);
     return status;
 }

@@ -1,10 +1,9 @@
 /* explain.c: see explain.h. */
-#include <cgam/explain.h>
+#include <cgam/recall.h>
 
 #include "base/blas.h"
-#include "memory/recall.h"
+#include "memory/plan.h"
 
-#include <cgam/inspect.h>
 #include <cgam/theory.h>
 #include <math.h>
 #include <string.h>
@@ -24,27 +23,27 @@ cgam_status cgam_recall_parts(const cgam_recall *plan, const double *q, const do
             return cgam_fail(env, CGAM_E_ARG, "memory %lld: memories are 0 to %lld",
                              (long long)index[i], (long long)bank->whole - 1);
     double *row = cgam_alloc(env, (size_t)d, sizeof *row);
-    int64_t apart = cgam_rows_span(&bank->Z).size;
-    double *room = cgam_vectors_new(env, &bank->Z, 3);
-    double *u = room, *s0 = room + apart, *back = s0 + apart; /* valid where room is */
-    cgam_status status = row && room ? CGAM_OK : cgam_fail_nomem(env, "parts of scores");
-    if (status == CGAM_OK) cgam_vectors_fill(&bank->Z, s0, 0);
-    if (status == CGAM_OK) cgam_vectors_fill(&bank->Z, back, 0);
+    int64_t apart = cgam_vec_size(&bank->Z);
+    double *work = cgam_vec_new(env, &bank->Z, 3);
+    double *u = work, *s0 = work + apart, *back = s0 + apart; /* valid if work is */
+    cgam_status status = row && work ? CGAM_OK : cgam_fail_nomem(env, "parts of scores");
+    if (status == CGAM_OK) cgam_vec_fill(&bank->Z, s0, 0);
+    if (status == CGAM_OK) cgam_vec_fill(&bank->Z, back, 0);
     if (status == CGAM_OK && c) status = cgam_recall_gates(plan, c, u, s0);
     if (status == CGAM_OK && p) status = cgam_gate_solve(plan->gate, p, back, NULL);
     for (int64_t i = 0; i < count && status == CGAM_OK; i++) {
         int64_t at = cgam_bank_place(bank, index[i]);
         double gate, feedback;
         status = cgam_bank_row(bank, at, row);
-        if (status == CGAM_OK) status = cgam_vectors_pick(env, &bank->Z, s0, 1, &at, &gate);
-        if (status == CGAM_OK) status = cgam_vectors_pick(env, &bank->Z, back, 1, &at, &feedback);
+        if (status == CGAM_OK) status = cgam_vec_pick(&bank->Z, s0, 1, &at, &gate);
+        if (status == CGAM_OK) status = cgam_vec_pick(&bank->Z, back, 1, &at, &feedback);
         if (status == CGAM_OK)
             out[i] = (cgam_score_parts){.evidence = cblas_ddot((int)d, row, 1, q, 1),
                                         .bias = lambda * gate,
                                         .feedback = lambda * lambda * feedback};
     }
     cgam_free(env, row);
-    cgam_vectors_free(env, &bank->Z, room);
+    cgam_vec_free(env, &bank->Z, work);
     return status;
 }
 
@@ -54,21 +53,21 @@ cgam_status cgam_recall_marks(const cgam_recall *plan, const double *q, const do
     const cgam_bank *bank = plan->bank;
     const cgam_recall_opts *o = &plan->opts;
     cgam_env *env = bank->env;
-    int64_t n = cgam_rows_span(&bank->Z).size;
+    int64_t n = cgam_vec_size(&bank->Z);
     cgam_inspection in;
     cgam_fold fold = {.alpha = NAN};
     *out = (cgam_marks){.alpha_crit = NAN, .alpha_fold = NAN};
     cgam_status status = cgam_bank_inspect(bank, o->alpha, o->beta, o->lambda, &in);
     if (status != CGAM_OK) return status;
-    double *b = cgam_vectors_new(env, &bank->Z, 3);
+    double *b = cgam_vec_new(env, &bank->Z, 3);
     if (!b) return cgam_fail_nomem(env, "marks");
-    cgam_vectors_fill(&bank->Z, b + n, 0);
+    cgam_vec_fill(&bank->Z, b + n, 0);
     status = cgam_bank_score(bank, q, b);
     if (status == CGAM_OK && c) status = cgam_recall_gates(plan, c, b + n, b + 2 * n);
     if (status == CGAM_OK && o->lambda > 0)
         status = cgam_fold_find(bank, o->lambda, o->beta, b, b + n,
                                 fmin(in.gate.critical.alpha, FOLD_ALPHA_MAX), FOLD_TOL, &fold);
-    cgam_vectors_free(env, &bank->Z, b);
+    cgam_vec_free(env, &bank->Z, b);
     double eta = fmax(in.gate.eta_min, 0), square = cgam_square_times(o->lambda, 1);
     *out = (cgam_marks){.alpha_crit = in.gate.critical.alpha,
                         .alpha_fold = fold.alpha,

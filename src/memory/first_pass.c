@@ -4,22 +4,19 @@
  *
  * The pass (num/attend.h) gathers the softmax, the leaders and the readout; what a result says is
  * read off those. Since p (1 - p) rises up to 1/2 and p_2 <= 1 - p_1, the winner has the largest. */
-#include "memory/recall.h"
+#include "memory/certify.h"
+#include "memory/engines.h"
+#include "memory/results.h"
 
 #include "num/attend_fast.h"
 #include "num/gemm_pass.h"
-#include "num/ranks.h"
+#include "num/vec.h"
 
 #include <math.h>
 
-/* Queries [from, from + count) of a call. */
+/* The present group of a call. */
 typedef struct group {
-    const cgam_recall *plan;
-    const cgam_recall_in *in;
-    const cgam_recall_out *out;
-    int64_t from, count;
-    bool matrices;                         /* else query by query */
-    bool sketch;                           /* by the plan's sketch first */
+    const cgam_schedule *call;
     bool own;                              /* each query has s of its own, by a direction e */
     int64_t leaders;                       /* kept a query */
     int64_t edge;                          /* border rows */
@@ -30,10 +27,15 @@ typedef struct group {
     cgam_leader *lead;                     /* [CGAM_RECALL_GROUP, leaders] */
 } group;
 
+static bool by_matrices(const cgam_schedule *call)
+{
+    return call->route.path == CGAM_PATH_MATRICES;
+}
+
 static void group_free(group *g)
 {
-    cgam_env *env = g->plan->bank->env;
-    cgam_vectors_free(env, &g->plan->bank->Z, g->shared);
+    cgam_env *env = g->call->plan->bank->env;
+    cgam_vec_free(env, &g->call->plan->bank->Z, g->shared);
     cgam_free(env, g->e);
     cgam_free(env, g->v);
     cgam_free(env, g->edges);
@@ -42,28 +44,29 @@ static void group_free(group *g)
 
 static cgam_status group_new(group *g)
 {
-    const cgam_recall *plan = g->plan;
-    const cgam_recall_in *in = g->in;
+    const cgam_recall *plan = g->call->plan;
+    const cgam_recall_in *in = g->call->in;
     cgam_env *env = plan->bank->env;
-    int64_t n = plan->bank->Z.n, d = plan->bank->Z.d, top = g->out->top < n ? g->out->top : n;
+    int64_t n = plan->bank->Z.n, d = plan->bank->Z.d,
+            top = g->call->out->top < n ? g->call->out->top : n;
     /* for a single query a direction is cheaper than a vector of gates, which is a pass of its own */
     g->own = in->c && plan->can.direct && (in->c_per_query || in->queries == 1);
     g->leaders = top > 2 ? top : 2;
     g->edge = g->own ? cgam_dplr_border(plan->gate->A, NULL) : 0;
     bool shares = in->c && !g->own;
-    size_t room = (size_t)(in->queries < CGAM_RECALL_GROUP ? in->queries : CGAM_RECALL_GROUP);
-    size_t own = g->own ? room : 1;
-    if (shares) g->shared = cgam_vectors_new(env, &plan->bank->Z, 2);
+    size_t most = (size_t)(in->queries < CGAM_RECALL_GROUP ? in->queries : CGAM_RECALL_GROUP);
+    size_t own = g->own ? most : 1;
+    if (shares) g->shared = cgam_vec_new(env, &plan->bank->Z, 2);
     g->e = cgam_alloc(env, own * (size_t)d, sizeof *g->e);
     g->v = cgam_alloc(env, (size_t)d, sizeof *g->v);
     g->edges = cgam_alloc(env, own * (size_t)g->edge + 1, sizeof *g->edges);
-    g->lead = cgam_alloc(env, room * (size_t)g->leaders, sizeof *g->lead);
+    g->lead = cgam_alloc(env, most * (size_t)g->leaders, sizeof *g->lead);
     if ((shares && !g->shared) || !g->e || !g->v || !g->edges || !g->lead)
         return cgam_fail_nomem(env, "the vectors of a recall");
-    int64_t apart = cgam_rows_span(&plan->bank->Z).size;
+    int64_t apart = cgam_vec_size(&plan->bank->Z);
     cgam_status status =
         shares ? cgam_recall_gates(plan, in->c, g->shared + apart, g->shared) : CGAM_OK;
-    if (status == CGAM_OK && shares && cgam_recall_proves(plan, g->out) &&
+    if (status == CGAM_OK && shares && cgam_recall_proves(plan, g->call->out) &&
         cgam_doubt_solved(plan, in->c))
         status = cgam_doubt_gates(plan, in->c, g->shared, &g->off[0]);
     return status;
@@ -76,17 +79,17 @@ static double best_other(const cgam_two *x, int64_t f) { return x->value[x->row[
  * matrices (recall.h has the constants). */
 static cgam_doubt doubt_at(const group *g, int64_t at)
 {
-    const cgam_recall *plan = g->plan;
-    const cgam_recall_in *in = g->in;
+    const cgam_recall *plan = g->call->plan;
+    const cgam_recall_in *in = g->call->in;
     int64_t d = plan->bank->Z.d;
     const double *c = in->c ? in->c + (in->c_per_query ? at * plan->d_c : 0) : NULL;
     cgam_doubt doubt = {.scores = cgam_doubt_scores(plan, in->q + at * d, c)};
     doubt.weights = 2 * plan->opts.beta * doubt.scores + 0x1p-38;
     doubt.sum = cgam_gamma((double)plan->bank->Z.n + 64);
     if (plan->can.f32) doubt.weights += 2 * CGAM_ATTEND_F32 * (4 + (double)d / 4096);
-    if (plan->can.f32 && g->matrices) doubt.sum += CGAM_GEMM_PASS_SUM;
+    if (plan->can.f32 && by_matrices(g->call)) doubt.sum += CGAM_GEMM_PASS_SUM;
     if (cgam_doubt_solved(plan, c)) {
-        double off = plan->opts.lambda * g->off[g->own ? at - g->from : 0].most * CGAM_SLACK;
+        double off = plan->opts.lambda * g->off[g->own ? at - g->call->from : 0].most * CGAM_SLACK;
         doubt.scores += off;
         doubt.weights += 2 * plan->opts.beta * off;
         if (!(doubt.weights >= 0)) doubt.weights = INFINITY;
@@ -107,8 +110,8 @@ static void add_ghost(const cgam_recall *plan, cgam_attend_out *a)
         a->readout[j] *= shrink * sum / soft->sum;
 }
 
-static void gaps(const cgam_recall *plan, const cgam_attend_out *a, const cgam_leader *f,
-                 cgam_summary *x)
+static void fill_gaps(const cgam_recall *plan, const cgam_attend_out *a, const cgam_leader *f,
+                      cgam_summary *x)
 {
     const cgam_leader *first = &a->leader[0];
     double ghost = plan->opts.none_score;
@@ -131,9 +134,9 @@ static double spread_of(const double share[2])
     return p * (1 - p);
 }
 
-/* w: where p is to be told as an interval, else NULL. */
-static void tell(const cgam_recall *plan, const cgam_attend_out *a, int64_t target,
-                 const cgam_weights *w, cgam_doubt doubt, cgam_result *out)
+/* w: where p is an interval, else NULL. */
+static void fill_result(const cgam_recall *plan, const cgam_attend_out *a, int64_t target,
+                        const cgam_weight_bounds *w, cgam_doubt doubt, cgam_result *out)
 {
     double beta = plan->opts.beta, log_sum = log(a->soft.sum), largest = 1 / a->soft.sum;
     double spread = largest * (1 - largest), none = plan->opts.none_score;
@@ -150,14 +153,13 @@ static void tell(const cgam_recall *plan, const cgam_attend_out *a, int64_t targ
                       .support = plan->bank->Z.n,
                       .left_out = a->skipped / a->soft.sum};
     if (plan->opts.none) x.p_none = exp(beta * (none - a->soft.top)) / a->soft.sum;
-    gaps(plan, a, f, &x);
-    cgam_query m = {0};
-    cgam_books_direct(&m, isfinite(beta * a->soft.top + log_sum));
-    cgam_result_fill(plan, &x, &m, out);
+    fill_gaps(plan, a, f, &x);
+    cgam_trace trace = cgam_trace_direct(isfinite(beta * a->soft.top + log_sum));
+    cgam_result_fill(plan, &x, &trace, out);
     if (w) {
         double share[2];
         cgam_result_intervals(plan, w, f->r, out);
-        cgam_weights_share(plan, w, ghost_wins ? none : first->r, ghost_wins, share);
+        cgam_weight_bounds_share(plan, w, ghost_wins ? none : first->r, ghost_wins, share);
         largest = share[1];
         spread = spread_of(share);
         doubt.weights = doubt.sum = 0;
@@ -166,29 +168,30 @@ static void tell(const cgam_recall *plan, const cgam_attend_out *a, int64_t targ
 }
 
 /* fast: how the sketch was searched, NULL = p is wanted as it is. */
-static void report(const group *g, cgam_attend_out *a, const cgam_fast *fast, int64_t at)
+static void report_one(const group *g, cgam_attend_out *a, const cgam_fast *fast, int64_t at)
 {
-    const cgam_recall *plan = g->plan;
-    const cgam_recall_out *out = g->out;
+    const cgam_recall *plan = g->call->plan;
+    const cgam_recall_out *out = g->call->out;
     int64_t n = plan->bank->Z.n, top = out->top < n ? out->top : n;
     cgam_doubt doubt = {0};
-    cgam_weights w = {.top = a->soft.top, .known = a->soft.sum, .high = a->skipped, .scored = n};
+    cgam_weight_bounds w = {
+        .top = a->soft.top, .known = a->soft.sum, .high = a->skipped, .scored = n};
     if (out->results || fast) doubt = doubt_at(g, at);
     w.off = doubt.scores;
     if (fast && !fast->fallback)
-        w = (cgam_weights){a->soft.top, fast->known,  fast->low,
-                           fast->high,  doubt.scores, fast->rescored};
+        w = (cgam_weight_bounds){a->soft.top, fast->known,  fast->low,
+                                 fast->high,  doubt.scores, fast->rescored};
     if (plan->opts.none) add_ghost(plan, a);
     if (out->results) {
-        tell(plan, a, g->in->target ? g->in->target[at] : -1, fast ? &w : NULL, doubt,
-             &out->results[at]);
+        fill_result(plan, a, g->call->in->target ? g->call->in->target[at] : -1, fast ? &w : NULL,
+                    doubt, &out->results[at]);
         out->results[at].fallback = fast && fast->fallback;
     }
     for (int64_t j = 0; j < top; j++) {
         double x = plan->opts.beta * (a->leader[j].r - a->soft.top), share[2];
         double p = exp(x) / a->soft.sum, log_p = x - log(a->soft.sum);
         if (fast) {
-            cgam_weights_share(plan, &w, a->leader[j].r, false, share);
+            cgam_weight_bounds_share(plan, &w, a->leader[j].r, false, share);
             p = share[0];
             log_p = log(p);
         }
@@ -199,28 +202,29 @@ static void report(const group *g, cgam_attend_out *a, const cgam_fast *fast, in
 }
 
 /* By the sketch, and where that falls back, as without it. */
-static cgam_status attend(const group *g, const cgam_attend_in *a, cgam_attend_out *results,
-                          cgam_fast *fast)
+static cgam_status attend_group(const group *g, const cgam_attend_in *a, cgam_attend_out *results,
+                                cgam_fast *fast)
 {
-    const cgam_recall *plan = g->plan;
+    const cgam_recall *plan = g->call->plan;
     cgam_env *env = plan->bank->env;
+    bool sketch = g->call->route.path == CGAM_PATH_SKETCH;
     cgam_status status = CGAM_OK;
-    for (int64_t k = 0; k < g->count; k++) fast[k] = (cgam_fast){.fallback = true};
-    if (g->sketch) status = cgam_attend_fast(env, a, plan->sketch, plan->opts.tol_p, results, fast);
-    for (int64_t k = 0, end; k < g->count && status == CGAM_OK; k = end) {
-        for (end = k + 1; end < g->count && fast[end].fallback == fast[k].fallback;) end++;
+    for (int64_t k = 0; k < g->call->count; k++) fast[k] = (cgam_fast){.fallback = true};
+    if (sketch) status = cgam_attend_fast(env, a, plan->sketch, plan->opts.tol_p, results, fast);
+    for (int64_t k = 0, end; k < g->call->count && status == CGAM_OK; k = end) {
+        for (end = k + 1; end < g->call->count && fast[end].fallback == fast[k].fallback;) end++;
         if (!fast[k].fallback) continue;
         cgam_attend_in some = cgam_attend_some(a, k, end - k);
-        bool many = g->sketch ? plan->can.matrices && end - k >= CGAM_ROUTE_SHARE : g->matrices;
+        bool many = sketch ? cgam_route_multiplies(plan, end - k) : by_matrices(g->call);
         status =
             many ? cgam_attend_many(env, &some, results + k) : cgam_attend(env, &some, results + k);
     }
     return status;
 }
 
-static cgam_status run_group(group *g)
+static cgam_status recall_group(group *g)
 {
-    const cgam_recall *plan = g->plan;
+    const cgam_recall *plan = g->call->plan;
     const cgam_bank *bank = plan->bank;
     int64_t d = bank->Z.d;
     cgam_attend_out results[CGAM_RECALL_GROUP] = {0};
@@ -228,10 +232,10 @@ static cgam_status run_group(group *g)
     cgam_attend_in a = {.Z = &bank->Z,
                         .beta = plan->opts.beta,
                         .lambda = plan->opts.lambda,
-                        .count = g->count,
-                        .q = g->in->q + g->from * d,
+                        .count = g->call->count,
+                        .q = g->call->in->q + g->call->from * d,
                         .s = g->shared,
-                        .focus = g->in->target ? g->in->target + g->from : NULL,
+                        .focus = g->call->in->target ? g->call->in->target + g->call->from : NULL,
                         .leaders = g->leaders,
                         .size = plan->can.f32 ? plan->can.size : 0,
                         .pivot_max = plan->can.pivot_max,
@@ -243,37 +247,33 @@ static cgam_status run_group(group *g)
         a.edge = cgam_dplr_border(plan->gate->A, &a.border);
         a.edges = g->edges;
     }
-    for (int64_t k = 0; g->own && k < g->count && status == CGAM_OK; k++) {
-        const double *c = g->in->c + (g->in->c_per_query ? g->from + k : 0) * plan->d_c;
+    for (int64_t k = 0; g->own && k < g->call->count && status == CGAM_OK; k++) {
+        const double *c =
+            g->call->in->c + (g->call->in->c_per_query ? g->call->from + k : 0) * plan->d_c;
         double *e = g->e + k * d, *edges = g->edges + k * g->edge;
         cgam_recall_project(plan, c, g->v);
         status = cgam_dplr_range(plan->gate->A, g->v, e, edges);
-        if (status == CGAM_OK && cgam_recall_proves(plan, g->out) && cgam_doubt_solved(plan, c))
+        if (status == CGAM_OK && cgam_recall_proves(plan, g->call->out) &&
+            cgam_doubt_solved(plan, c))
             status = cgam_doubt_range(plan, c, g->v, e, edges, &g->off[k]);
     }
-    for (int64_t k = 0; k < g->count; k++) {
+    for (int64_t k = 0; k < g->call->count; k++) {
         results[k].leader = g->lead + k * g->leaders;
-        if (g->out->readout) results[k].readout = g->out->readout + (g->from + k) * d;
+        if (g->call->out->readout)
+            results[k].readout = g->call->out->readout + (g->call->from + k) * d;
     }
-    if (status == CGAM_OK) status = attend(g, &a, results, fast);
-    for (int64_t k = 0; k < g->count && status == CGAM_OK; k++)
-        report(g, &results[k], plan->opts.fast ? &fast[k] : NULL, g->from + k);
+    if (status == CGAM_OK) status = attend_group(g, &a, results, fast);
+    for (int64_t k = 0; k < g->call->count && status == CGAM_OK; k++)
+        report_one(g, &results[k], plan->opts.fast ? &fast[k] : NULL, g->call->from + k);
     return status;
 }
 
-cgam_status cgam_recall_by_pass(const cgam_recall *plan, const cgam_recall_in *in,
-                                const cgam_recall_out *out)
+cgam_status cgam_recall_by_pass(cgam_schedule *call)
 {
-    group g = {.plan = plan, .in = in, .out = out};
+    group g = {.call = call};
     cgam_status status = group_new(&g);
-    for (; g.from < in->queries && status == CGAM_OK; g.from += g.count) {
-        int64_t left = in->queries - g.from;
-        cgam_route route = cgam_route_choose(plan, in, out, left);
-        g.count = left < route.group ? left : route.group;
-        g.matrices = route.path == CGAM_PATH_MATRICES;
-        g.sketch = route.path == CGAM_PATH_SKETCH;
-        status = cgam_interrupted(plan->bank->env) ? CGAM_E_INTERRUPTED : run_group(&g);
-    }
+    for (bool more = true; more && status == CGAM_OK; more = cgam_schedule_next(call))
+        status = cgam_interrupted(call->plan->bank->env) ? CGAM_E_INTERRUPTED : recall_group(&g);
     group_free(&g);
     return status;
 }

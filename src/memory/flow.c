@@ -1,6 +1,8 @@
 /* flow.c: recall in time. The two-stage network (as_net.c) starts at rest - gates and retrieval 0 -
  * with the query and the context applied, and flows to a steady state or the horizon. */
-#include "memory/as_net.h"
+#include <cgam/theory.h>
+
+#include "memory/engines.h"
 
 #include <cgam/flow.h>
 #include <math.h>
@@ -49,7 +51,7 @@ cgam_end cgam_end_of_flow(cgam_flow_end end)
 }
 
 /* One query at rest: x [size] of the four layers. */
-static void start(const cgam_recall *plan, const double *q, const double *c, double *x)
+static void put_at_rest(const cgam_recall *plan, const double *q, const double *c, double *x)
 {
     cgam_layer_view context = cgam_net_layer(plan->net, CGAM_NET_CONTEXT);
     cgam_layer_view query = cgam_net_layer(plan->net, CGAM_NET_QUERY);
@@ -58,24 +60,25 @@ static void start(const cgam_recall *plan, const double *q, const double *c, dou
     memcpy(x + query.offset, q, (size_t)query.size * sizeof *x);
 }
 
-static void finish(const cgam_recall *plan, const double *x, const cgam_flow_report *r,
-                   cgam_query *m)
+static void settle_flow(const cgam_recall *plan, const double *x, const cgam_flow_report *r,
+                        cgam_settled *m)
 {
     cgam_layer_view s = cgam_net_layer(plan->net, CGAM_NET_GATES);
     cgam_layer_view retrieval = cgam_net_layer(plan->net, CGAM_NET_RETRIEVAL);
     memcpy(m->s, x + s.offset, (size_t)s.size * sizeof *x);
     memcpy(m->r, x + retrieval.offset, (size_t)retrieval.size * sizeof *x);
-    m->end = cgam_query_activate(plan, m) ? cgam_end_of_flow(r->end) : CGAM_END_DIVERGED;
-    m->iterations = r->steps;
-    m->time = r->time;
-    m->change = r->residual;
-    m->energy_start = r->energy_start;
-    m->energy_end = r->energy_end;
-    m->energy_rise = r->energy_rise;
+    bool finite = cgam_activate(plan, m->r, m->p, &m->act);
+    m->trace = (cgam_trace){.end = finite ? cgam_end_of_flow(r->end) : CGAM_END_DIVERGED,
+                            .iterations = r->steps,
+                            .time = r->time,
+                            .change = r->residual,
+                            .energy_start = r->energy_start,
+                            .energy_end = r->energy_end,
+                            .energy_rise = r->energy_rise};
 }
 
-cgam_status cgam_recall_flow(const cgam_recall *plan, int64_t count, cgam_query *m, const double *q,
-                             const double *c, bool c_per_query)
+cgam_status cgam_recall_flow(const cgam_recall *plan, int64_t count, cgam_settled *m,
+                             const double *q, const double *c, bool c_per_query)
 {
     const cgam_recall_opts *o = &plan->opts;
     cgam_env *env = plan->bank->env;
@@ -96,10 +99,10 @@ cgam_status cgam_recall_flow(const cgam_recall *plan, int64_t count, cgam_query 
         clamps[flow.clamp_count++] = (cgam_clamp){.layer = CGAM_NET_QUERY, .to = INFINITY};
     cgam_status status = x && reports ? CGAM_OK : cgam_fail_nomem(env, "a recall that flows");
     for (int64_t k = 0; k < count && status == CGAM_OK; k++)
-        start(plan, q + k * d, c && c_per_query ? c + k * plan->d_c : c, x + k * size);
+        put_at_rest(plan, q + k * d, c && c_per_query ? c + k * plan->d_c : c, x + k * size);
     if (status == CGAM_OK) status = cgam_flow_run(plan->net, count, x, &flow, reports);
     for (int64_t k = 0; k < count && status == CGAM_OK; k++)
-        finish(plan, x + k * size, &reports[k], &m[k]);
+        settle_flow(plan, x + k * size, &reports[k], &m[k]);
     cgam_free(env, x);
     cgam_free(env, reports);
     return status;

@@ -2,12 +2,13 @@
  * algebra. What is known of alpha_crit and eta_min comes from the norms where they suffice and
  * from an eigenvalue where that is asked for or cheap:
  *     omega_min = lambda_min(G - diag G),  alpha_crit = -1 / omega_min,  eta_min = 1 + alpha omega_min. */
+#include "memory/gate.h"
 #include "memory/pack.h"
 #include "memory/spectrum.h"
 #include "memory/twins.h"
 
 #include "base/names.h"
-#include "num/ranks.h"
+#include "num/vec.h"
 
 #include <float.h>
 #include <math.h>
@@ -35,10 +36,10 @@ cgam_status cgam_bank_orthogonal(const cgam_bank *bank, cgam_sign *out)
     if (n - bank->info.zero_rows > d) return CGAM_OK; /* more directions than there is room for */
     double *rows = cgam_alloc(bank->env, (size_t)(2 * d), sizeof *rows);
     int64_t *some = cgam_alloc(bank->env, (size_t)d, sizeof *some), mine = 0, count = 0;
-    cgam_span here = cgam_rows_span(&bank->Z);
     void *all = NULL;
-    for (int64_t i = here.from; some && i < here.to; i++)
-        if (bank->norm2[i] != 0) some[mine++] = i;
+    CGAM_EACH_ROW(&bank->Z, i) {
+        if (some && bank->norm2[i] != 0) some[mine++] = i;
+    }
     cgam_status status = rows && some ? cgam_rows_collect(bank->env, &bank->Z, sizeof *some, mine,
                                                           some, &count, &all)
                                       : cgam_fail_nomem(bank->env, "a pair of memories");
@@ -167,7 +168,6 @@ static cgam_status range_in_one_pass(const cgam_gate *gate, const double *v, dou
     const cgam_bank *bank = gate->bank;
     cgam_env *env = bank->env;
     int64_t d = bank->Z.d;
-    cgam_span here = cgam_rows_span(&bank->Z);
     const int64_t *border;
     int64_t m = cgam_dplr_border(gate->A, &border);
     const double *dinv = cgam_dplr_dinv(gate->A);
@@ -176,9 +176,8 @@ static cgam_status range_in_one_pass(const cgam_gate *gate, const double *v, dou
     cgam_status status = cgam_dplr_range(gate->A, v, e, e + d);
     if (status == CGAM_OK) status = cgam_bank_score(bank, e, y);
     if (status == CGAM_OK) {
-        for (int64_t i = here.from; i < here.to; i++) y[i] *= dinv[i];
-        for (int64_t k = 0; k < m; k++)
-            if (cgam_span_has(here, border[k])) y[border[k]] = e[d + k];
+        CGAM_EACH_ROW(&bank->Z, i) y[i] *= dinv[i];
+        cgam_vec_put(&bank->Z, y, m, border, e + d);
     }
     cgam_free(env, e);
     return status;
@@ -192,20 +191,17 @@ static cgam_status try_one_pass(cgam_gate *gate)
     const cgam_bank *bank = gate->bank;
     cgam_env *env = bank->env;
     int64_t d = bank->Z.d;
-    cgam_span here = cgam_rows_span(&bank->Z);
-    cgam_tally t;
     if (!gate->A || cgam_dplr_dense(gate->A)) return CGAM_OK;
     const double *dinv = cgam_dplr_dinv(gate->A);
-    cgam_tally_open(&t, &bank->Z, ">");
-    while (cgam_tally_next(&t))
-        for (int64_t i = t.from; i < t.to; i++) t.x[0] = fmax(t.x[0], fabs(dinv[i]));
-    cgam_status status = cgam_tally_close(env, &t);
+    double largest = cgam_vec_max_abs(&bank->Z, dinv);
+    cgam_status status = cgam_rows_status(&bank->Z);
     gate->one_pass = true;
-    if (status != CGAM_OK || t.x[0] <= 100) return status;
-    double *u = cgam_vectors_new(env, &bank->Z, 3), *v = cgam_alloc(env, (size_t)d, sizeof *v);
-    double *y = u + here.size, *back = y + here.size;
+    if (status != CGAM_OK || largest <= 100) return status;
+    double *u = cgam_vec_new(env, &bank->Z, 3), *v = cgam_alloc(env, (size_t)d, sizeof *v);
+    double *y = u ? cgam_vec_next(&bank->Z, u) : NULL,
+           *back = u ? cgam_vec_next(&bank->Z, y) : NULL;
     if (!u || !v) {
-        cgam_vectors_free(env, &bank->Z, u);
+        cgam_vec_free(env, &bank->Z, u);
         cgam_free(env, v);
         return cgam_fail_nomem(env, "a trial of the gate operator");
     }
@@ -219,11 +215,11 @@ static cgam_status try_one_pass(cgam_gate *gate)
         status = cgam_gate_apply(gate, y, back);
     }
     if (status == CGAM_OK && gate->one_pass) {
-        double size = cgam_vectors_norm(env, &bank->Z, y) + cgam_vectors_norm(env, &bank->Z, u);
-        for (int64_t i = here.from; i < here.to; i++) back[i] -= u[i];
-        gate->one_pass = cgam_vectors_norm(env, &bank->Z, back) <= 1e-12 * size;
+        double size = cgam_vec_norm(&bank->Z, y) + cgam_vec_norm(&bank->Z, u);
+        CGAM_EACH_ROW(&bank->Z, i) back[i] -= u[i];
+        gate->one_pass = cgam_vec_norm(&bank->Z, back) <= 1e-12 * size;
     }
-    cgam_vectors_free(env, &bank->Z, u);
+    cgam_vec_free(env, &bank->Z, u);
     cgam_free(env, v);
     return status;
 }
@@ -331,45 +327,43 @@ static cgam_status solve_cg(const cgam_gate *gate, const double *x, double *y, d
     const cgam_bank *bank = gate->bank;
     cgam_env *env = bank->env;
     const cgam_rows *Z = &bank->Z;
-    cgam_span here = cgam_rows_span(Z);
-    double *r = cgam_vectors_new(env, Z, 4);
+    double *r = cgam_vec_new(env, Z, 4);
     if (!r) return cgam_fail_nomem(env, "conjugate gradients");
-    double *z = r + here.size, *dir = z + here.size, *Ad = dir + here.size;
-    double size_x = cgam_vectors_norm(env, Z, x), error = 0;
+    double *z = cgam_vec_next(Z, r), *dir = cgam_vec_next(Z, z), *Ad = cgam_vec_next(Z, dir);
+    double size_x = cgam_vec_norm(Z, x), error = 0;
     cgam_dplr_spec spec = cgam_gate_hessian(gate, 1, 0, NULL);
     cgam_status status = CGAM_OK;
-    cgam_vectors_fill(Z, y, 0);
+    cgam_vec_fill(Z, y, 0);
     for (int round = 0; round < 3 && status == CGAM_OK; round++) {
         status = cgam_gate_apply(gate, y, r);
         if (status != CGAM_OK) break;
-        for (int64_t i = here.from; i < here.to; i++) r[i] = x[i] - r[i];
-        double scale = cgam_vectors_norm(env, Z, y) + size_x, rz = 0;
-        error = scale > 0 ? cgam_vectors_norm(env, Z, r) / scale : 0;
+        CGAM_EACH_ROW(Z, i) r[i] = x[i] - r[i];
+        double scale = cgam_vec_norm(Z, y) + size_x, rz = 0;
+        error = scale > 0 ? cgam_vec_norm(Z, r) / scale : 0;
         if (error <= 1e-15 || round == 2) break;
-        for (int64_t i = here.from; i < here.to; i++)
-            dir[i] = z[i] = r[i] / cgam_dplr_pivot(&spec, i, NULL);
-        rz = cgam_vectors_dot(env, Z, r, z);
+        CGAM_EACH_ROW(Z, i) dir[i] = z[i] = r[i] / cgam_dplr_pivot(&spec, i, NULL);
+        rz = cgam_vec_dot(Z, r, z);
         /* rounding may cost some steps more than the n that exact arithmetic needs */
         for (int64_t step = 0; step < 10 * Z->n + 100 && status == CGAM_OK; step++) {
             status = cgam_gate_apply(gate, dir, Ad);
             if (status != CGAM_OK) break;
-            double curve = cgam_vectors_dot(env, Z, dir, Ad);
+            double curve = cgam_vec_dot(Z, dir, Ad);
             if (!(curve > 0)) break;
             double length = rz / curve;
-            for (int64_t i = here.from; i < here.to; i++) {
+            CGAM_EACH_ROW(Z, i) {
                 y[i] += length * dir[i];
                 r[i] -= length * Ad[i];
                 z[i] = r[i] / cgam_dplr_pivot(&spec, i, NULL);
             }
-            double left = cgam_vectors_norm(env, Z, r);
-            if (left <= 1e-16 * (cgam_vectors_norm(env, Z, y) + size_x)) break;
-            double next = cgam_vectors_dot(env, Z, r, z), ratio = next / rz;
+            double left = cgam_vec_norm(Z, r);
+            if (left <= 1e-16 * (cgam_vec_norm(Z, y) + size_x)) break;
+            double next = cgam_vec_dot(Z, r, z), ratio = next / rz;
             rz = next;
-            for (int64_t i = here.from; i < here.to; i++) dir[i] = z[i] + ratio * dir[i];
+            CGAM_EACH_ROW(Z, i) dir[i] = z[i] + ratio * dir[i];
         }
     }
     if (backward) *backward = error;
-    cgam_vectors_free(env, Z, r);
+    cgam_vec_free(env, Z, r);
     if (status == CGAM_OK && !(error <= 1e-12))
         status = cgam_fail(env, CGAM_E_INTERNAL,
                            "conjugate gradients stopped at a backward error of %.2g", error);
@@ -394,12 +388,12 @@ cgam_status cgam_gate_solve_range(const cgam_gate *gate, const double *v, double
 {
     const cgam_bank *bank = gate->bank;
     if (gate->one_pass) return range_in_one_pass(gate, v, y);
-    double *u = cgam_vectors_new(bank->env, &bank->Z, 1);
+    double *u = cgam_vec_new(bank->env, &bank->Z, 1);
     if (!u) return cgam_fail_nomem(bank->env, "the input of the gates");
     cgam_status status = cgam_bank_score(bank, v, u);
     if (status == CGAM_OK && gate->critical_modes)
         status = cgam_spectrum_solve(gate->critical_modes, gate->info.alpha, u, y);
     else if (status == CGAM_OK) status = cgam_gate_solve(gate, u, y, NULL);
-    cgam_vectors_free(bank->env, &bank->Z, u);
+    cgam_vec_free(bank->env, &bank->Z, u);
     return status;
 }

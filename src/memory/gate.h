@@ -3,6 +3,7 @@
 #define CGAM_SRC_MEMORY_GATE_H
 
 #include <cgam/gate.h>
+#include <cgam/theory.h>
 
 #include "memory/bank.h"
 #include "num/dplr.h"
@@ -36,5 +37,23 @@ cgam_status cgam_bank_orthogonal(const cgam_bank *bank, cgam_sign *out);
 
 /* Is work of O(n min(n,d)^2) cheap enough to do unasked? */
 bool cgam_bank_small(const cgam_bank *bank);
+
+bool cgam_regime_find(const char *name, cgam_regime *out); /* false: no such name */
+const char *cgam_effort_name(cgam_effort value);
+bool cgam_effort_find(const char *name, cgam_effort *out); /* false: no such name */
+/* About how many bytes it holds, the bank's not counted. */
+size_t cgam_gate_bytes(const cgam_gate *gate);
+/* y[n] = A(alpha)^-1 Z v, v [d]; with equal norms and n > d in one pass over the bank. */
+CGAM_NODISCARD cgam_status cgam_spectrum_solve_range(const cgam_spectrum *spectrum, double alpha,
+                                                     const double *v, double *y);
+CGAM_NODISCARD cgam_status cgam_bank_gram(const cgam_bank *bank, cgam_gram_info *out);
+/* The same, and all of them but the zeros that n > d makes: mu [min(n, d)], ascending. */
+CGAM_NODISCARD cgam_status cgam_bank_eigenvalues(const cgam_bank *bank, double *mu,
+                                                 cgam_gram_info *out);
+
+/* A bank as an operator [n, d], valid as long as the bank; and the gate operator A(alpha) as one
+ * [n, n], symmetric and never formed, valid as long as the gate. */
+cgam_op cgam_bank_op(const cgam_bank *bank);
+cgam_op cgam_gate_op(const cgam_gate *gate);
 
 #endif

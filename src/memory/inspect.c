@@ -1,8 +1,9 @@
 /* inspect.c: see inspect.h. The parts are those of gate.h and theory.h, asked with full effort. */
 #include "base/env.h"
 #include "memory/bank.h"
+#include "memory/gate.h"
 
-#include <cgam/inspect.h>
+#include <cgam/recall.h>
 #include <cgam/theory.h>
 #include <math.h>
 

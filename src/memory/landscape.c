@@ -4,11 +4,14 @@
  * symmetry holds it on. Newton's steps solve A s = u + lambda p(s) to the last bit wherever they lead.
  * Two ends are one point where their error bounds do not keep them apart. Since E grows at infinity,
  * sum (-1)^index over all its critical points is 1 where none is degenerate: what is missing shows. */
-#include <cgam/landscape.h>
+#include "memory/bank.h"
+#include <cgam/recall.h>
 
-#include "memory/recall.h"
+#include "memory/certify.h"
+#include "memory/engines.h"
+#include "memory/results.h"
 
-#include <cgam/rng.h>
+#include <cgam/base.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +21,7 @@ enum {
     LEADERS_MAX = 6,    /* memories whose pairs, threes and so on are starts */
     RIDGES_MAX = 32,    /* minima whose pairs have a ridge */
     RIDGE_STEPS = 33,
-    FIRST_ROOM = 16,
+    FIRST_CAPACITY = 16,
 };
 static const double SAME = 1e-8;     /* |p - p'| below which nobody asks for error bounds */
 static const double SETTLED = 1e-10, /* |p - pi| at which Newton has converged */
@@ -26,7 +29,7 @@ static const double SETTLED = 1e-10, /* |p - pi| at which Newton has converged *
 
 typedef struct search {
     const cgam_recall *plan;
-    cgam_query base; /* what all starts have in common: q, c, b, s0, a, half_us0 */
+    cgam_scored base; /* of all starts */
     int64_t n, leaders, sets, corners;
     int set[1 << LEADERS_MAX]; /* [sets] of two leaders or more, as bits */
     uint64_t seed;
@@ -35,7 +38,7 @@ typedef struct search {
     double *start;  /* [CGAM_ROUTE_SHARE, n] */
     double *work;   /* [6, n] of Newton's, and scratch */
     int64_t *order; /* [corners] memories by falling score */
-    int64_t room;
+    int64_t capacity;
     cgam_progress progress;
     cgam_landscape *out;
 } search;
@@ -53,10 +56,10 @@ void cgam_landscape_free(cgam_env *env, cgam_landscape *landscape)
 }
 
 /* ---- Starts ------------------------------------------------------------------------------- */
-static int64_t pairs_of(int64_t k) { return k * (k - 1) / 2; }
+static int64_t count_pairs(int64_t k) { return k * (k - 1) / 2; }
 
 /* Pair number `at` of 0 .. k-1: i < j. */
-static void pair(int64_t at, int64_t *i, int64_t *j)
+static void pair_at(int64_t at, int64_t *i, int64_t *j)
 {
     for (*j = 1; at >= *j; ++*j) at -= *j;
     *i = at;
@@ -96,7 +99,7 @@ static double distance(int64_t n, const double *p, const double *q)
 }
 
 /* The point nearest to p, -1 where there is none yet. */
-static int64_t nearest(const search *x, const double *p, double *apart)
+static int64_t nearest_point(const search *x, const double *p, double *apart)
 {
     int64_t best = -1;
     *apart = INFINITY;
@@ -107,14 +110,14 @@ static int64_t nearest(const search *x, const double *p, double *apart)
     return best;
 }
 
-static cgam_status make_room(search *x)
+static cgam_status grow_points(search *x)
 {
     cgam_landscape *out = x->out;
     cgam_env *env = x->plan->bank->env;
-    if (out->count < x->room) return CGAM_OK;
-    int64_t room = x->room ? 2 * x->room : FIRST_ROOM, n = x->n;
-    cgam_point *points = cgam_zalloc(env, (size_t)room, sizeof *points);
-    double *p = cgam_alloc(env, (size_t)(room * n), sizeof *p);
+    if (out->count < x->capacity) return CGAM_OK;
+    int64_t capacity = x->capacity ? 2 * x->capacity : FIRST_CAPACITY, n = x->n;
+    cgam_point *points = cgam_zalloc(env, (size_t)capacity, sizeof *points);
+    double *p = cgam_alloc(env, (size_t)(capacity * n), sizeof *p);
     if (!points || !p) {
         cgam_free(env, points);
         cgam_free(env, p);
@@ -128,7 +131,7 @@ static cgam_status make_room(search *x)
     cgam_free(env, out->p);
     out->points = points;
     out->p = p;
-    x->room = room;
+    x->capacity = capacity;
     return CGAM_OK;
 }
 
@@ -147,18 +150,19 @@ static cgam_status index_at(const search *x, const double *p, int64_t *index)
 
 /* A converged m: a point that is known, or a new one. error is used where no bound applies; NAN: where
  * that would be needed nothing is done, and *open is true. */
-static cgam_status settle(search *x, const cgam_query *m, double error, bool descended, bool *open)
+static cgam_status add_point(search *x, const cgam_settled *m, double error, bool descended,
+                             bool *open)
 {
     cgam_landscape *out = x->out;
     double apart;
-    int64_t at = nearest(x, m->p, &apart);
+    int64_t at = nearest_point(x, m->p, &apart);
     *open = false;
     if (!(apart <= SAME)) {
         cgam_summary summary;
         cgam_result r;
-        cgam_status status = cgam_query_summary(x->plan, m, -1, &summary);
-        if (status == CGAM_OK) cgam_result_fill(x->plan, &summary, m, &r);
-        if (status == CGAM_OK) status = cgam_query_bounds(x->plan, m, &r);
+        cgam_status status = cgam_settled_summary(x->plan, m, -1, &summary);
+        if (status == CGAM_OK) cgam_result_fill(x->plan, &summary, &m->trace, &r);
+        if (status == CGAM_OK) status = cgam_settled_bounds(x->plan, m, &r);
         if (status != CGAM_OK) return status;
         if (!r.p_error_proved && !isnan(error)) { /* a saddle, or a minimum that is nearly flat */
             status = cgam_coupled_enclose(x->plan, m, &r.p_error);
@@ -172,7 +176,7 @@ static cgam_status settle(search *x, const cgam_query *m, double error, bool des
         else if (at < 0 || apart > r.p_error + out->points[at].p_error) at = -1;
         if (at == -1) {
             int64_t index;
-            status = make_room(x);
+            status = grow_points(x);
             if (status == CGAM_OK) status = index_at(x, m->p, &index);
             if (status != CGAM_OK) return status;
             bool flat = index < 0 || (index > 0 && r.fold_margin > 0) ||
@@ -183,7 +187,7 @@ static cgam_status settle(search *x, const cgam_query *m, double error, bool des
                 memcpy(out->p + at * x->n, m->p, (size_t)x->n * sizeof *out->p);
                 out->points[at] = (cgam_point){.minimum = index == 0,
                                                .index = index,
-                                               .energy = m->energy_end,
+                                               .energy = m->trace.energy_end,
                                                .winner = cgam_bank_number(x->plan->bank, r.winner),
                                                .p = r.p,
                                                .neff_entropy = r.neff_entropy,
@@ -200,13 +204,10 @@ static cgam_status settle(search *x, const cgam_query *m, double error, bool des
     return CGAM_OK;
 }
 
-static cgam_query query_at(const search *x, int64_t k)
+static cgam_settled query_at(const search *x, int64_t k)
 {
-    cgam_query m = x->base;
-    m.s = x->block + k * 3 * x->n;
-    m.r = m.s + x->n;
-    m.p = m.r + x->n;
-    return m;
+    double *s = x->block + k * 3 * x->n;
+    return (cgam_settled){.in = x->base, .s = s, .r = s + x->n, .p = s + 2 * x->n};
 }
 
 /* ---- Newton ------------------------------------------------------------------------------- */
@@ -217,7 +218,7 @@ static cgam_status newton(search *x, const double *p, bool descended)
     const cgam_recall *plan = x->plan;
     double length, residual;
     int64_t n = x->n;
-    cgam_query m = query_at(x, CGAM_ROUTE_SHARE);
+    cgam_settled m = query_at(x, CGAM_ROUTE_SHARE);
     bool open;
     cgam_status status = cgam_coupled_polish(plan, &m, p, x->work, &residual, &length);
     if (status != CGAM_OK) return status;
@@ -225,15 +226,19 @@ static cgam_status newton(search *x, const double *p, bool descended)
         x->out->unresolved += descended;
         return CGAM_OK;
     }
-    cgam_books_open(&m, m.energy_end);
-    m.end = CGAM_END_CONVERGED;
-    m.change = m.change_norm = residual;
+    double energy = m.trace.energy_end;
+    m.trace = (cgam_trace){.end = CGAM_END_CONVERGED,
+                           .change = residual,
+                           .change_norm = residual,
+                           .energy_start = energy,
+                           .energy_end = energy};
     /* the next step would be as long as the square of the last: the last is more than enough */
-    return settle(x, &m, 0.5 * plan->opts.beta * plan->opts.lambda * length + 0x1p-50, descended,
-                  &open);
+    return add_point(x, &m, 0.5 * plan->opts.beta * plan->opts.lambda * length + 0x1p-50, descended,
+                     &open);
 }
 
-static void tell(const search *x, const char *phase, const char *unit, int64_t done, int64_t total)
+static void report_progress(const search *x, const char *phase, const char *unit, int64_t done,
+                            int64_t total)
 {
     cgam_progress_tell(&x->progress, (cgam_progress_at){.phase = phase,
                                                         .done = (double)done,
@@ -243,10 +248,10 @@ static void tell(const search *x, const char *phase, const char *unit, int64_t d
 }
 
 /* ---- Descents ----------------------------------------------------------------------------- */
-static cgam_status descend(search *x)
+static cgam_status find_minima(search *x)
 {
     cgam_status status = CGAM_OK;
-    cgam_query m[CGAM_ROUTE_SHARE];
+    cgam_settled m[CGAM_ROUTE_SHARE];
     for (int64_t from = 0; from < x->out->starts && status == CGAM_OK; from += CGAM_ROUTE_SHARE) {
         int64_t left = x->out->starts - from,
                 count = left < CGAM_ROUTE_SHARE ? left : CGAM_ROUTE_SHARE;
@@ -257,17 +262,18 @@ static cgam_status descend(search *x)
         status = cgam_coupled_solve(x->plan, count, m, x->start);
         for (int64_t k = 0; k < count && status == CGAM_OK; k++) {
             bool open = true;
-            if (m[k].end == CGAM_END_CONVERGED) status = settle(x, &m[k], NAN, true, &open);
+            if (m[k].trace.end == CGAM_END_CONVERGED)
+                status = add_point(x, &m[k], NAN, true, &open);
             if (open && status == CGAM_OK) status = newton(x, m[k].p, true);
         }
-        tell(x, "minima", "descents", from + count, x->out->starts);
+        report_progress(x, "minima", "descents", from + count, x->out->starts);
     }
     return status;
 }
 
 /* ---- Saddles ------------------------------------------------------------------------------ */
 /* Weights on the way from p to q where F is highest: A^-1 p and A^-1 q give it for all of them. */
-static cgam_status ridge(search *x, const double *p, const double *q, double *best)
+static cgam_status find_ridge(search *x, const double *p, const double *q, double *best)
 {
     const cgam_recall_opts *o = &x->plan->opts;
     int64_t n = x->n;
@@ -287,14 +293,14 @@ static cgam_status ridge(search *x, const double *p, const double *q, double *be
 }
 
 /* How many searches there are, with the points that are known. */
-static int64_t climbs(const search *x)
+static int64_t count_climbs(const search *x)
 {
     int64_t known = x->out->count < RIDGES_MAX ? x->out->count : RIDGES_MAX;
-    return x->out->starts - x->corners + pairs_of(known);
+    return x->out->starts - x->corners + count_pairs(known);
 }
 
 /* From the starts again, and from ridges between points, those that were found there too. */
-static cgam_status climb(search *x)
+static cgam_status find_saddles(search *x)
 {
     cgam_landscape *out = x->out;
     int64_t first = 2 + x->corners, done = 0, i, j;
@@ -303,20 +309,20 @@ static cgam_status climb(search *x)
         if (k >= 2 && k < first) continue; /* at a corner all is known of the descent from it */
         start_at(x, k, x->start);
         status = newton(x, x->start, false);
-        tell(x, "saddles", "searches", ++done, climbs(x));
+        report_progress(x, "saddles", "searches", ++done, count_climbs(x));
     }
-    for (int64_t k = 0; k < pairs_of(RIDGES_MAX) && status == CGAM_OK; k++) {
-        pair(k, &i, &j);
+    for (int64_t k = 0; k < count_pairs(RIDGES_MAX) && status == CGAM_OK; k++) {
+        pair_at(k, &i, &j);
         if (j >= out->count) break;
-        status = ridge(x, out->p + i * x->n, out->p + j * x->n, x->start);
+        status = find_ridge(x, out->p + i * x->n, out->p + j * x->n, x->start);
         if (status == CGAM_OK) status = newton(x, x->start, false);
-        tell(x, "saddles", "searches", ++done, climbs(x));
+        report_progress(x, "saddles", "searches", ++done, count_climbs(x));
     }
     return status;
 }
 
 /* ---- The whole ---------------------------------------------------------------------------- */
-static cgam_status prepare(search *x, const double *q, const double *c)
+static cgam_status prepare_search(search *x, const double *q, const double *c)
 {
     const cgam_recall *plan = x->plan;
     cgam_env *env = plan->bank->env;
@@ -329,16 +335,15 @@ static cgam_status prepare(search *x, const double *q, const double *c)
     if (!x->own || !x->block || !x->start || !x->work || !x->order)
         return cgam_fail_nomem(env, "a landscape");
     double *b = x->own, *s0 = b + n, *a = s0 + n;
-    x->base = (cgam_query){.q = q, .c = c, .b = b, .s0 = s0, .a = a};
+    x->base = (cgam_scored){.q = q, .c = c, .b = b, .s0 = s0, .a = a};
     cgam_status status = cgam_bank_score(plan->bank, q, b);
     if (c && status == CGAM_OK) status = cgam_recall_gates(plan, c, x->work, s0);
     if (c && status == CGAM_OK && plan->can.matrices && cgam_doubt_solved(plan, c))
         status = cgam_doubt_gates(plan, c, s0, &x->base.s0_off);
     if (status != CGAM_OK) return status;
-    if (c) x->base.half_us0 = 0.5 * cgam_vec_dot(x->n, x->work, s0);
+    if (c) x->base.half_us0 = 0.5 * cgam_array_dot(x->n, x->work, s0);
     for (size_t i = 0; i < n; i++) a[i] = b[i] + plan->opts.lambda * s0[i];
-    x->base.r = a;
-    return cgam_query_top(plan, &x->base, x->corners, x->order);
+    return cgam_vec_top(plan->bank->env, &plan->bank->Z, a, x->corners, x->order);
 }
 
 /* By rising energy; equal ones in the order in which they were found. */
@@ -398,9 +403,9 @@ cgam_status cgam_landscape_find(const cgam_recall *plan, const double *q, const 
     for (int bits = 1; bits < 1 << x.leaders; bits++)
         if (bits & (bits - 1)) x.set[x.sets++] = bits;
     out->starts = 2 + x.corners + x.sets + o.starts;
-    cgam_status status = prepare(&x, q, c);
-    if (status == CGAM_OK) status = descend(&x);
-    if (status == CGAM_OK && out->unique != 1) status = climb(&x);
+    cgam_status status = prepare_search(&x, q, c);
+    if (status == CGAM_OK) status = find_minima(&x);
+    if (status == CGAM_OK && out->unique != 1) status = find_saddles(&x);
     if (status == CGAM_OK) in_order(&x);
     void *rooms[] = {x.own, x.block, x.start, x.work, x.order};
     for (size_t k = 0; k < sizeof rooms / sizeof *rooms; k++) cgam_free(env, rooms[k]);

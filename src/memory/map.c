@@ -1,8 +1,9 @@
 /* map.c: energy over a plane of queries, and where queries come to rest. See map.h. */
+#include "memory/map.h"
 #include "base/blas.h"
-#include "memory/recall.h"
+#include "memory/plan.h"
 
-#include <cgam/map.h>
+#include <cgam/recall.h>
 #include <math.h>
 #include <string.h>
 
@@ -11,7 +12,7 @@ enum { STEPS_MAX = 2000 };
 
 cgam_map_opts cgam_map_opts_default(void) { return (cgam_map_opts){.beta = 1, .lambda = 1}; }
 
-static cgam_status plan_of(const cgam_bank *bank, const cgam_map_opts *opts, cgam_recall **out)
+static cgam_status new_plan(const cgam_bank *bank, const cgam_map_opts *opts, cgam_recall **out)
 {
     cgam_recall_opts o = cgam_recall_opts_default();
     o.mode = opts->settled ? CGAM_COUPLED : CGAM_FIRST;
@@ -22,7 +23,7 @@ static cgam_status plan_of(const cgam_bank *bank, const cgam_map_opts *opts, cga
     return cgam_recall_new(bank, &o, out);
 }
 
-static void at_point(const cgam_plane *plane, double x, double y, double *q)
+static void point_of_plane(const cgam_plane *plane, double x, double y, double *q)
 {
     for (int64_t j = 0; j < plane->d; j++)
         q[j] = plane->origin[j] + x * plane->e1[j] + y * plane->e2[j];
@@ -39,7 +40,7 @@ static cgam_status energy_settled(const cgam_recall *plan, const cgam_plane *pla
     cgam_result *results = cgam_alloc(env, (size_t)nx, sizeof *results);
     cgam_status status = q && results ? CGAM_OK : cgam_fail_nomem(env, "a map");
     for (int64_t j = 0; j < ny && status == CGAM_OK; j++) {
-        for (int64_t i = 0; i < nx; i++) at_point(plane, x[i], y[j], q + i * d);
+        for (int64_t i = 0; i < nx; i++) point_of_plane(plane, x[i], y[j], q + i * d);
         cgam_recall_in in = {.queries = nx, .q = q, .c = c};
         cgam_recall_out out = {.results = results};
         status = cgam_recall_run(plan, &in, &out);
@@ -60,9 +61,9 @@ static cgam_status energy_first(const cgam_recall *plan, const cgam_plane *plane
     const cgam_bank *bank = plan->bank;
     int64_t n = bank->Z.n, d = plane->d;
     double beta = plan->opts.beta, half_us = 0;
-    double *room = cgam_zalloc(bank->env, 5 * (size_t)n + (size_t)d, sizeof *room);
-    if (!room) return cgam_fail_nomem(bank->env, "a map");
-    double *a = room, *b1 = a + n, *b2 = b1 + n, *u = b2 + n, *s = u + n, *q = s + n;
+    double *work = cgam_zalloc(bank->env, 5 * (size_t)n + (size_t)d, sizeof *work);
+    if (!work) return cgam_fail_nomem(bank->env, "a map");
+    double *a = work, *b1 = a + n, *b2 = b1 + n, *u = b2 + n, *s = u + n, *q = s + n;
     cgam_status status = cgam_bank_score(bank, plane->origin, a);
     if (status == CGAM_OK) status = cgam_bank_score(bank, plane->e1, b1);
     if (status == CGAM_OK) status = cgam_bank_score(bank, plane->e2, b2);
@@ -76,12 +77,12 @@ static cgam_status energy_first(const cgam_recall *plan, const cgam_plane *plane
         for (int64_t i = 0; i < n; i++) top = fmax(top, a[i] + at_x * b1[i] + at_y * b2[i]);
         for (int64_t i = 0; i < n; i++)
             sum += exp(beta * (a[i] + at_x * b1[i] + at_y * b2[i] - top));
-        at_point(plane, at_x, at_y, q);
+        point_of_plane(plane, at_x, at_y, q);
         energy[k] = cblas_ddot((int)d, q, 1, q, 1) / 2 - half_us - top - log(sum) / beta;
         if (k % nx == 0 && cgam_interrupted(bank->env))
             status = cgam_fail(bank->env, CGAM_E_INTERRUPTED, "interrupted");
     }
-    cgam_free(bank->env, room);
+    cgam_free(bank->env, work);
     return status;
 }
 
@@ -93,7 +94,7 @@ cgam_status cgam_map_energy(const cgam_bank *bank, const cgam_plane *plane, cons
     if (alone != CGAM_OK) return alone;
     cgam_map_opts o = opts ? *opts : cgam_map_opts_default();
     cgam_recall *plan;
-    cgam_status status = plan_of(bank, &o, &plan);
+    cgam_status status = new_plan(bank, &o, &plan);
     if (status == CGAM_OK)
         status = (o.settled ? energy_settled : energy_first)(plan, plane, c, nx, x, ny, y, energy);
     cgam_recall_free(plan);
@@ -110,8 +111,8 @@ static double distance(const double *a, const double *b, int64_t d)
 }
 
 /* q <- Z'p until nothing moves; step [count] is the last of each. */
-static cgam_status settle(const cgam_recall *plan, const double *c, int64_t count, double *q,
-                          double *step)
+static cgam_status iterate_queries(const cgam_recall *plan, const double *c, int64_t count,
+                                   double *q, double *step)
 {
     cgam_env *env = plan->bank->env;
     int64_t d = plan->bank->Z.d;
@@ -135,7 +136,8 @@ static cgam_status settle(const cgam_recall *plan, const double *c, int64_t coun
 }
 
 /* Distinct points move to the front, with their counts. */
-static int64_t gather(int64_t count, int64_t d, double *q, const double *step, cgam_attractor *list)
+static int64_t merge_points(int64_t count, int64_t d, double *q, const double *step,
+                            cgam_attractor *list)
 {
     int64_t found = 0;
     for (int64_t i = 0; i < count; i++) {
@@ -151,8 +153,9 @@ static int64_t gather(int64_t count, int64_t d, double *q, const double *step, c
 }
 
 /* What a rest point is like: its own recall. Mode first has no energy, so it is put together here. */
-static cgam_status describe(const cgam_bank *bank, const double *c, const cgam_map_opts *o,
-                            int64_t found, double *q, cgam_attractor *list)
+static cgam_status describe_attractor(const cgam_bank *bank, const double *c,
+                                      const cgam_map_opts *o, int64_t found, double *q,
+                                      cgam_attractor *list)
 {
     cgam_env *env = bank->env;
     int64_t d = bank->Z.d;
@@ -161,7 +164,7 @@ static cgam_status describe(const cgam_bank *bank, const double *c, const cgam_m
     cgam_result *results = cgam_alloc(env, (size_t)found, sizeof *results);
     double *axes = cgam_zalloc(env, 2 * (size_t)d, sizeof *axes); /* none: the plane is a point */
     cgam_status status =
-        results && axes ? plan_of(bank, o, &plan) : cgam_fail_nomem(env, "attractors");
+        results && axes ? new_plan(bank, o, &plan) : cgam_fail_nomem(env, "attractors");
     if (status == CGAM_OK) {
         cgam_recall_in in = {.queries = found, .q = q, .c = c};
         cgam_recall_out out = {.results = results};
@@ -181,17 +184,17 @@ static cgam_status describe(const cgam_bank *bank, const double *c, const cgam_m
 }
 
 /* By falling starts, of equal ones in the order found. */
-static void sort(int64_t found, int64_t d, double *q, cgam_attractor *list, double *room)
+static void sort_attractors(int64_t found, int64_t d, double *q, cgam_attractor *list, double *work)
 {
     for (int64_t i = 1; i < found; i++) {
         cgam_attractor one = list[i];
         int64_t k = i;
         while (k > 0 && list[k - 1].starts < one.starts) k--;
-        memcpy(room, q + i * d, (size_t)d * sizeof *q);
+        memcpy(work, q + i * d, (size_t)d * sizeof *q);
         memmove(list + k + 1, list + k, (size_t)(i - k) * sizeof *list);
         memmove(q + (k + 1) * d, q + k * d, (size_t)((i - k) * d) * sizeof *q);
         list[k] = one;
-        memcpy(q + k * d, room, (size_t)d * sizeof *q);
+        memcpy(q + k * d, work, (size_t)d * sizeof *q);
     }
 }
 
@@ -206,13 +209,13 @@ cgam_status cgam_map_attractors(const cgam_bank *bank, const double *c, const cg
     *found = 0;
     cgam_recall *plan = NULL;
     double *step = cgam_zalloc(env, (size_t)(count + d), sizeof *step);
-    cgam_status status = step ? plan_of(bank, &o, &plan) : cgam_fail_nomem(env, "attractors");
-    if (status == CGAM_OK && count > 0) status = settle(plan, c, count, q, step);
+    cgam_status status = step ? new_plan(bank, &o, &plan) : cgam_fail_nomem(env, "attractors");
+    if (status == CGAM_OK && count > 0) status = iterate_queries(plan, c, count, q, step);
     cgam_recall_free(plan);
     if (status == CGAM_OK) {
-        *found = gather(count, d, q, step, list);
-        sort(*found, d, q, list, step + count);
-        if (*found) status = describe(bank, c, &o, *found, q, list);
+        *found = merge_points(count, d, q, step, list);
+        sort_attractors(*found, d, q, list, step + count);
+        if (*found) status = describe_attractor(bank, c, &o, *found, q, list);
     }
     cgam_free(env, step);
     return status;

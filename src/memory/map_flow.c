@@ -1,7 +1,10 @@
 /* map_flow.c: a query that moves across the map, in the network of as_net.h. */
-#include "memory/as_net.h"
+#include "memory/map.h"
+#include <cgam/theory.h>
 
-#include <cgam/map.h>
+#include "memory/engines.h"
+
+#include <cgam/recall.h>
 #include <math.h>
 #include <string.h>
 
@@ -19,17 +22,17 @@ typedef struct watcher {
     const cgam_plane *plane;
     cgam_layer_view query;
     cgam_map_moment *moments;
-    int64_t count, room;
+    int64_t count, capacity;
 } watcher;
 
-static int watch(void *user, const cgam_flow_moment *m)
+static int record_moment(void *user, const cgam_flow_moment *m)
 {
     watcher *w = user;
     const unsigned kept = CGAM_EVENT_START | CGAM_EVENT_SAMPLE | CGAM_EVENT_CLAMP |
                           CGAM_EVENT_STEADY | CGAM_EVENT_END;
     if (!(m->events & kept)) return 0;
     bool again = w->count > 0 && w->moments[w->count - 1].time == m->time;
-    if (!again && w->count == w->room) w->count--; /* the last moment is always there */
+    if (!again && w->count == w->capacity) w->count--; /* the last moment is always there */
     cgam_map_moment *to = &w->moments[again ? w->count - 1 : w->count++];
     to->time = m->time;
     to->energy = m->energy;
@@ -39,8 +42,8 @@ static int watch(void *user, const cgam_flow_moment *m)
 }
 
 /* Gates at A^-1 u, retrieval at its scores, the query at q. */
-static cgam_status start(const cgam_bank *bank, const cgam_net *net, const double *q,
-                         const double *c, const cgam_map_opts *o, double *x)
+static cgam_status set_start(const cgam_bank *bank, const cgam_net *net, const double *q,
+                             const double *c, const cgam_map_opts *o, double *x)
 {
     cgam_recall_opts first = cgam_recall_opts_default();
     first.alpha = o->alpha;
@@ -86,11 +89,11 @@ cgam_status cgam_map_flow(const cgam_bank *bank, const cgam_plane *plane, const 
     if (status != CGAM_OK) return status;
     double *x = cgam_zalloc(env, (size_t)cgam_net_size(net), sizeof *x);
     double *none = cgam_zalloc(env, (size_t)bank->Z.d, sizeof *none);
-    status = x && none ? start(bank, net, q, c, &o, x) : cgam_fail_nomem(env, "a flow");
+    status = x && none ? set_start(bank, net, q, c, &o, x) : cgam_fail_nomem(env, "a flow");
     watcher w = {.plane = plane,
                  .query = cgam_net_layer(net, CGAM_NET_QUERY),
                  .moments = moments,
-                 .room = f.samples + 3};
+                 .capacity = f.samples + 3};
     bool switches = f.switch_time < f.t_end;
     cgam_clamp clamps[] = {
         {.layer = CGAM_NET_CONTEXT, .to = switches ? f.switch_time : INFINITY},
@@ -107,7 +110,7 @@ cgam_status cgam_map_flow(const cgam_bank *bank, const cgam_plane *plane, const 
     flow.steady = 1e-6;
     flow.clamps = clamps;
     flow.clamp_count = switches ? 2 : 1;
-    flow.monitor = watch;
+    flow.monitor = record_moment;
     flow.user = &w;
     cgam_flow_report report;
     if (status == CGAM_OK) status = cgam_flow_run(net, 1, x, &flow, &report);

@@ -1,8 +1,9 @@
 /* map_plane.c: planes through memories, or along a bank's principal components. */
 #include "base/blas.h"
 #include "memory/bank.h"
+#include "memory/map.h"
 
-#include <cgam/map.h>
+#include <cgam/recall.h>
 #include <math.h>
 #include <string.h>
 
@@ -16,7 +17,7 @@ void cgam_plane_free(cgam_env *env, cgam_plane *plane)
 }
 
 /* Mean of the bank, and the two leading eigenvectors of sum (zeta - mean)(zeta - mean)'. */
-static cgam_status principal(const cgam_bank *bank, cgam_plane *out)
+static cgam_status plane_principal(const cgam_bank *bank, cgam_plane *out)
 {
     cgam_env *env = bank->env;
     int64_t n = bank->Z.n, d = bank->Z.d;
@@ -59,7 +60,7 @@ static cgam_status principal(const cgam_bank *bank, cgam_plane *out)
 }
 
 /* e1 and e2 from two vectors in their place, by Gram and Schmidt, twice. */
-static cgam_status straighten(const cgam_bank *bank, cgam_plane *out)
+static cgam_status orthonormalise(const cgam_bank *bank, cgam_plane *out)
 {
     int d = (int)out->d;
     double a = cblas_dnrm2(d, out->e1, 1), b = cblas_dnrm2(d, out->e2, 1);
@@ -74,8 +75,8 @@ static cgam_status straighten(const cgam_bank *bank, cgam_plane *out)
     return plane ? CGAM_OK : cgam_fail(bank->env, CGAM_E_ARG, "these memories span no plane");
 }
 
-static cgam_status through(const cgam_bank *bank, int64_t count, const int64_t *index,
-                           cgam_plane *out)
+static cgam_status plane_through(const cgam_bank *bank, int64_t count, const int64_t *index,
+                                 cgam_plane *out)
 {
     int d = (int)out->d;
     cgam_status status = cgam_bank_row(bank, index[0], out->e1);
@@ -95,7 +96,7 @@ static cgam_status through(const cgam_bank *bank, int64_t count, const int64_t *
         }
         cgam_free(bank->env, third);
     }
-    return status == CGAM_OK ? straighten(bank, out) : status;
+    return status == CGAM_OK ? orthonormalise(bank, out) : status;
 }
 
 cgam_status cgam_plane_new(const cgam_bank *bank, int64_t count, const int64_t *index,
@@ -118,11 +119,11 @@ cgam_status cgam_plane_new(const cgam_bank *bank, int64_t count, const int64_t *
     out->e2 = out->e1 + d;
     cgam_status status;
     if (count) {
-        status = through(bank, count, index, out);
+        status = plane_through(bank, count, index, out);
     } else {
         out->e2 = out->origin + d; /* dsyevr writes both, the lesser first */
         out->e1 = out->e2 + d;
-        status = principal(bank, out);
+        status = plane_principal(bank, out);
     }
     if (status != CGAM_OK) cgam_plane_free(bank->env, out);
     return status;

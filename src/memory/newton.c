@@ -21,9 +21,11 @@
  * Kantorovich. Any critical point near s, a saddle too. With |H^-1| <= sigma at s, gradient g there, and
  * K = beta^2 lambda^3 / sqrt 2 the Lipschitz constant of H (docs/theorems/variational.md, statement 8):
  * if 2 K sigma^2 |g| < 1, there is exactly one within 2 sigma |g| of s. */
-#include "memory/recall.h"
+#include "memory/certify.h"
+#include "memory/engines.h"
 
 #include "num/rounding.h"
+#include "num/vec.h"
 
 #include <math.h>
 #include <string.h>
@@ -46,7 +48,7 @@ double cgam_basin_theta(double beta, double lambda, double eta_min, double step,
 }
 
 /* H is that of p as it was rounded, at most off away from the exact one: |C(p) - C(p')| <= 4 |p - p'|. */
-cgam_status cgam_coupled_enclose(const cgam_recall *plan, const cgam_query *m, double *p_error)
+cgam_status cgam_coupled_enclose(const cgam_recall *plan, const cgam_settled *m, double *p_error)
 {
     const cgam_recall_opts *o = &plan->opts;
     double l2b = cgam_square_times(o->lambda, o->beta), inverse = INFINITY;
@@ -68,7 +70,7 @@ cgam_status cgam_coupled_enclose(const cgam_recall *plan, const cgam_query *m, d
 
 typedef struct newton {
     const cgam_recall *plan;
-    cgam_query *m;
+    cgam_settled m;             /* a point s with its r and p */
     double *pi, *ds, *rhs;      /* [n] */
     double *s_try, *pi_try;     /* [n] */
     double *s_first, *pi_first; /* [n] the centre of the ball */
@@ -76,20 +78,16 @@ typedef struct newton {
 } newton;
 
 /* E(s) = (lambda pi's - u's) / 2 - lse / beta, u's = 2 half_us0 + lambda s0'pi. */
-double cgam_coupled_energy_at(const cgam_recall *plan, cgam_query *m, const double *s,
+double cgam_coupled_energy_at(const cgam_recall *plan, cgam_settled *m, const double *s,
                               const double *pi)
 {
-    double lambda = plan->opts.lambda;
-    cgam_tally t;
-    cgam_tally_open(&t, &plan->bank->Z, "+");
-    while (cgam_tally_next(&t))
-        for (int64_t i = t.from; i < t.to; i++) {
-            m->r[i] = m->b[i] + lambda * s[i];
-            t.x[0] += pi[i] * (s[i] - m->s0[i]);
-        }
-    if (cgam_tally_close(plan->bank->env, &t) != CGAM_OK) return NAN;
-    cgam_query_activate(plan, m);
-    return 0.5 * lambda * t.x[0] - m->half_us0 - m->lse / plan->opts.beta;
+    double lambda = plan->opts.lambda, feedback;
+    CGAM_REDUCE(&plan->bank->Z, i, CGAM_SUM(feedback)) {
+        m->r[i] = m->in.b[i] + lambda * s[i];
+        feedback += pi[i] * (s[i] - m->in.s0[i]);
+    }
+    cgam_activate(plan, m->r, m->p, &m->act);
+    return 0.5 * lambda * feedback - m->in.half_us0 - m->act.lse / plan->opts.beta;
 }
 
 cgam_status cgam_coupled_direction(const cgam_recall *plan, const double *p, const double *pi,
@@ -97,47 +95,43 @@ cgam_status cgam_coupled_direction(const cgam_recall *plan, const double *p, con
 {
     const cgam_recall_opts *o = &plan->opts;
     const cgam_rows *Z = &plan->bank->Z;
-    cgam_span here = cgam_rows_span(Z);
     double scale = o->lambda * o->beta * cgam_recall_slopes(plan, p, slopes);
     cgam_dplr_spec spec = cgam_gate_hessian(plan->gate, 1, o->lambda * scale, slopes);
     cgam_dplr *H;
-    for (int64_t i = here.from; i < here.to; i++) dpi[i] = o->lambda * (p[i] - pi[i]);
+    CGAM_EACH_ROW(Z, i) dpi[i] = o->lambda * (p[i] - pi[i]);
     cgam_status status = cgam_dplr_new(plan->bank->env, &spec, &H);
     if (status == CGAM_OK) status = cgam_dplr_solve(H, dpi, ds, NULL);
     cgam_dplr_free(H);
     if (status != CGAM_OK) return status;
-    double mean = cgam_vectors_dot(plan->bank->env, Z, slopes, ds);
-    for (int64_t i = here.from; i < here.to; i++)
-        dpi[i] = (p[i] - pi[i]) + scale * slopes[i] * (ds[i] - mean);
+    double mean = cgam_vec_dot(Z, slopes, ds);
+    CGAM_EACH_ROW(Z, i) dpi[i] = (p[i] - pi[i]) + scale * slopes[i] * (ds[i] - mean);
     return CGAM_OK;
 }
 
 /* |p - pi|_2 at (s, pi), where m gets r, p and the energy; INFINITY where a number is none. */
-static double residual_at(const cgam_recall *plan, cgam_query *m, const double *s, const double *pi)
+static double residual_at(const cgam_recall *plan, cgam_settled *m, const double *s,
+                          const double *pi)
 {
-    cgam_tally t;
-    m->energy_end = cgam_coupled_energy_at(plan, m, s, pi);
-    cgam_tally_open(&t, &plan->bank->Z, "+");
-    while (cgam_tally_next(&t))
-        for (int64_t i = t.from; i < t.to; i++) t.x[0] += (m->p[i] - pi[i]) * (m->p[i] - pi[i]);
-    bool told = cgam_tally_close(plan->bank->env, &t) == CGAM_OK;
-    return told && isfinite(m->energy_end) ? sqrt(t.x[0]) : INFINITY;
+    double squares;
+    m->trace.energy_end = cgam_coupled_energy_at(plan, m, s, pi);
+    CGAM_REDUCE(&plan->bank->Z, i, CGAM_SUM(squares))
+        squares += (m->p[i] - pi[i]) * (m->p[i] - pi[i]);
+    return isfinite(m->trace.energy_end) && !isnan(squares) ? sqrt(squares) : INFINITY;
 }
 
 /* Steps are halved until the residual falls, down to HALVED of one: to where it is within tol, or as small
  * as rounding lets it be. */
-cgam_status cgam_coupled_polish(const cgam_recall *plan, cgam_query *m, const double *start,
+cgam_status cgam_coupled_polish(const cgam_recall *plan, cgam_settled *m, const double *start,
                                 double *work, double *residual, double *length)
 {
     const cgam_rows *Z = &plan->bank->Z;
-    cgam_span here = cgam_rows_span(Z);
-    int64_t n = here.size;
+    int64_t n = cgam_vec_size(Z);
     double *s = work, *pi = s + n, *ds = pi + n, *dpi = ds + n, *s_try = dpi + n;
     double *pi_try = s_try + n, tol = fmin(plan->opts.tol, 1e-12), next = INFINITY;
-    cgam_vectors_copy(Z, pi, start);
+    cgam_vec_copy(Z, pi, start);
     cgam_status status = cgam_gate_solve(plan->gate, pi, s, NULL);
     if (status != CGAM_OK) return status;
-    for (int64_t i = here.from; i < here.to; i++) s[i] = m->s0[i] + plan->opts.lambda * s[i];
+    CGAM_EACH_ROW(Z, i) s[i] = m->in.s0[i] + plan->opts.lambda * s[i];
     *residual = residual_at(plan, m, s, pi);
     *length = 0;
     for (int k = 0; k < POLISH_MAX && isfinite(*residual); k++) {
@@ -146,88 +140,79 @@ cgam_status cgam_coupled_polish(const cgam_recall *plan, cgam_query *m, const do
         if (status == CGAM_E_SINGULAR) *residual = INFINITY;
         if (status != CGAM_OK) return status == CGAM_E_SINGULAR ? CGAM_OK : status;
         for (double t = 1; t > HALVED; t /= 2) {
-            for (int64_t i = here.from; i < here.to; i++) {
+            CGAM_EACH_ROW(Z, i) {
                 s_try[i] = s[i] + t * ds[i];
                 pi_try[i] = pi[i] + t * dpi[i];
             }
             next = residual_at(plan, m, s_try, pi_try);
             if (next <= (1 - t / 4) * *residual) break;
         }
-        *length = cgam_vectors_norm(plan->bank->env, Z, ds);
+        *length = cgam_vec_norm(Z, ds);
         if (!(next < *residual)) break;
-        cgam_vectors_copy(Z, s, s_try);
-        cgam_vectors_copy(Z, pi, pi_try);
+        cgam_vec_copy(Z, s, s_try);
+        cgam_vec_copy(Z, pi, pi_try);
         *residual = next;
         if (*residual <= tol * 0x1p-4) break;
     }
     *residual = residual_at(plan, m, s, pi); /* and m as it is there */
-    cgam_vectors_copy(Z, m->s, s);
+    cgam_vec_copy(Z, m->s, s);
     return CGAM_OK;
 }
 
 /* Is the trial point within the ball? A (s - s_first) = lambda (pi - pi_first). */
-static bool inside(const newton *w)
+static bool inside_ball(const newton *w)
 {
-    cgam_tally t;
-    cgam_tally_open(&t, &w->plan->bank->Z, "+");
-    while (cgam_tally_next(&t))
-        for (int64_t i = t.from; i < t.to; i++)
-            t.x[0] += (w->s_try[i] - w->s_first[i]) * (w->pi_try[i] - w->pi_first[i]);
-    return cgam_tally_close(w->plan->bank->env, &t) == CGAM_OK &&
-           w->plan->opts.lambda * t.x[0] <= w->radius * w->radius;
+    double square;
+    CGAM_REDUCE(&w->plan->bank->Z, i, CGAM_SUM(square))
+        square += (w->s_try[i] - w->s_first[i]) * (w->pi_try[i] - w->pi_first[i]);
+    return w->plan->opts.lambda * square <= w->radius * w->radius;
 }
 
 /* Does the lemma hold here? m->s = A^-1 (u + lambda pi), m->p = f at that s. */
-static cgam_status guard(newton *w, bool *safe)
+static cgam_status check_basin(newton *w, bool *safe)
 {
     const cgam_recall *plan = w->plan;
     const cgam_recall_opts *o = &plan->opts;
     cgam_env *env = plan->bank->env;
-    cgam_span here = cgam_rows_span(&plan->bank->Z);
+    const cgam_rows *Z = &plan->bank->Z;
     *safe = false;
     double eta = plan->gate->info.eta_min;
     if (!(eta > 0)) return CGAM_OK;
-    for (int64_t i = here.from; i < here.to; i++) w->rhs[i] = w->m->p[i] - w->pi[i];
+    CGAM_EACH_ROW(Z, i) w->rhs[i] = w->m.p[i] - w->pi[i];
     cgam_status status = cgam_gate_solve(plan->gate, w->rhs, w->ds, NULL);
     if (status != CGAM_OK) return status;
-    double step = o->lambda * sqrt(fmax(cgam_vectors_dot(env, &plan->bank->Z, w->rhs, w->ds), 0));
+    double step = o->lambda * sqrt(fmax(cgam_vec_dot(&plan->bank->Z, w->rhs, w->ds), 0));
     double theta = cgam_basin_theta(o->beta, o->lambda, eta, step, &w->radius);
     if (theta < 0) return CGAM_OK;
     cgam_dplr_spec spec =
-        cgam_gate_hessian(plan->gate, theta, o->lambda * o->lambda * o->beta, w->m->p);
+        cgam_gate_hessian(plan->gate, theta, o->lambda * o->lambda * o->beta, w->m.p);
     return cgam_dplr_above(env, &spec, 0, safe);
 }
 
 /* One damped step; *done when the gradient is as small as the tolerance asks or E stops falling. */
-static cgam_status step(newton *w, double *energy, bool *done)
+static cgam_status newton_step(newton *w, double *energy, bool *done)
 {
     const cgam_recall_opts *o = &w->plan->opts;
-    cgam_query *m = w->m;
+    cgam_settled *m = &w->m;
     const cgam_rows *Z = &w->plan->bank->Z;
-    cgam_span here = cgam_rows_span(Z);
     double length = 1;
-    cgam_tally t;
-    cgam_tally_open(&t, Z, ">");
-    while (cgam_tally_next(&t))
-        for (int64_t i = t.from; i < t.to; i++) t.x[0] = fmax(t.x[0], fabs(m->p[i] - w->pi[i]));
-    cgam_status status = cgam_tally_close(w->plan->bank->env, &t);
-    *done = t.x[0] <= 0.1 * o->tol;
-    if (*done || status != CGAM_OK) return status;
-    status = cgam_coupled_direction(w->plan, m->p, w->pi, w->s_try, w->ds, w->rhs);
+    *done = cgam_vec_max_diff(Z, m->p, w->pi) <= 0.1 * o->tol;
+    if (*done) return cgam_rows_status(Z);
+    cgam_status status = cgam_coupled_direction(w->plan, m->p, w->pi, w->s_try, w->ds, w->rhs);
     if (status != CGAM_OK) return status;
     for (int half = 0; half < HALVINGS_MAX; half++, length *= 0.5) {
-        for (int64_t i = here.from; i < here.to; i++) {
+        CGAM_EACH_ROW(Z, i) {
             w->s_try[i] = m->s[i] + length * w->ds[i];
             w->pi_try[i] = w->pi[i] + length * w->rhs[i];
         }
-        if (!inside(w)) continue;
+        if (!inside_ball(w)) continue;
         double value = cgam_coupled_energy_at(w->plan, m, w->s_try, w->pi_try);
         /* near the end E is flat to rounding, so equal within rounding counts as falling */
-        if (value <= *energy + 8 * 0x1p-53 * (fabs(*energy) + fabs(m->lse) / o->beta)) {
-            cgam_vectors_copy(Z, m->s, w->s_try);
-            cgam_vectors_copy(Z, w->pi, w->pi_try);
+        if (value <= *energy + 8 * 0x1p-53 * (fabs(*energy) + fabs(m->act.lse) / o->beta)) {
+            cgam_vec_copy(Z, m->s, w->s_try);
+            cgam_vec_copy(Z, w->pi, w->pi_try);
             *energy = value;
-            m->newton_steps++;
+            m->trace.newton_steps++;
             return CGAM_OK;
         }
     }
@@ -236,49 +221,58 @@ static cgam_status step(newton *w, double *energy, bool *done)
     return CGAM_OK;
 }
 
-cgam_status cgam_coupled_newton(const cgam_recall *plan, cgam_query *m, bool *moved)
+cgam_status cgam_coupled_newton(const cgam_recall *plan, cgam_iterating *x, bool *moved)
 {
     cgam_env *env = plan->bank->env;
     const cgam_rows *Z = &plan->bank->Z;
-    cgam_span here = cgam_rows_span(Z);
-    double lambda = plan->opts.lambda;
+    double lambda = plan->opts.lambda, energy = 0;
     *moved = false;
-    double *room = cgam_vectors_new(env, Z, 7);
-    if (!room) return cgam_fail_nomem(env, "a Newton step");
-    double *part[7];
-    for (int k = 0; k < 7; k++) part[k] = room + k * here.size;
-    newton w = {plan, m, part[0], part[1], part[2], part[3], part[4], part[5], part[6], 0};
-    /* The iteration has just computed r from the p before and then p from r; so this s belongs to
-     * the p before, and one more solve for the present p makes both agree. */
+    double *work = cgam_vec_new(env, Z, 8);
+    if (!work) return cgam_fail_nomem(env, "a Newton step");
+    double *part[8];
+    for (int k = 0; k < 8; k++) part[k] = work + k * cgam_vec_size(Z);
+    newton w = {.plan = plan,
+                .m = {.in = x->in, .s = part[0], .r = x->r_new, .p = x->p_new},
+                .pi = part[1],
+                .ds = part[2],
+                .rhs = part[3],
+                .s_try = part[4],
+                .pi_try = part[5],
+                .s_first = part[6],
+                .pi_first = part[7]};
+    cgam_settled *m = &w.m;
+    /* The iteration has just computed r from p_old and then p_new from r; so r belongs to p_old, and one more solve for
+     * p_new makes both agree. */
     bool safe = false;
-    cgam_vectors_copy(Z, w.pi, m->p);
+    cgam_vec_copy(Z, w.pi, m->p);
     cgam_status status = cgam_gate_solve(plan->gate, w.pi, m->s, NULL);
-    double energy = 0;
     if (status == CGAM_OK) {
-        for (int64_t i = here.from; i < here.to; i++) m->s[i] = m->s0[i] + lambda * m->s[i];
+        CGAM_EACH_ROW(Z, i) m->s[i] = m->in.s0[i] + lambda * m->s[i];
         energy = cgam_coupled_energy_at(plan, m, m->s, w.pi);
-        cgam_vectors_copy(Z, w.s_first, m->s);
-        cgam_vectors_copy(Z, w.pi_first, w.pi);
-        status = guard(&w, &safe);
+        cgam_vec_copy(Z, w.s_first, m->s);
+        cgam_vec_copy(Z, w.pi_first, w.pi);
+        status = check_basin(&w, &safe);
     }
     bool done = !safe;
     if (safe) { /* p is now one plain step further, in any case */
         *moved = true;
-        m->iterations++;
-        cgam_books_energy(m, energy, true);
-    } else { /* no trace is left: the plain iteration goes on, bit by bit, as if nobody had asked */
-        cgam_vectors_copy(Z, m->p, w.pi);
+        x->trace.iterations++;
+        cgam_iterating_energy(x, energy, true);
+    } else { /* the plain iteration goes on, bit by bit, as if nobody had asked */
+        cgam_vec_copy(Z, m->p, w.pi);
     }
     for (int k = 0; k < NEWTON_MAX && !done && status == CGAM_OK; k++) {
-        status = step(&w, &energy, &done);
-        m->iterations++;
+        status = newton_step(&w, &energy, &done);
+        x->trace.iterations++;
     }
     if (safe && status == CGAM_OK) {
-        cgam_books_energy(m, energy, true);
-        m->change = 0; /* the next plain step measures it afresh */
-        m->rate = 0;
+        cgam_iterating_energy(x, energy, true);
+        x->trace.change = 0; /* the next plain step measures it afresh */
+        x->trace.rate = 0;
     }
-    m->newton_after = m->iterations + (safe ? 50 : m->iterations);
-    cgam_vectors_free(env, Z, room);
+    x->trace.newton_steps += m->trace.newton_steps;
+    x->act = m->act;
+    x->newton_after = x->trace.iterations + (safe ? 50 : x->trace.iterations);
+    cgam_vec_free(env, Z, work);
     return status;
 }

@@ -20,7 +20,7 @@ cgam_pack_opts cgam_pack_opts_default(void)
 /* ---- Turns --------------------------------------------------------------------------------- */
 /* Waits for the file at `path` to be ours to replace: the lock is on the file, and the file is still that of the name.
  * *fd is -1 where there is no such file. */
-static cgam_status lock(cgam_env *env, const char *path, int *out)
+static cgam_status lock_file(cgam_env *env, const char *path, int *out)
 {
     for (;;) {
         struct stat named, held;
@@ -43,7 +43,7 @@ static cgam_status lock(cgam_env *env, const char *path, int *out)
     }
 }
 
-static void unlock(int fd)
+static void unlock_file(int fd)
 {
     if (fd >= 0) close(fd);
 }
@@ -60,22 +60,22 @@ typedef struct change {
     cgam_pack_job job;
 } change;
 
-static cgam_status end(change *c, cgam_status status)
+static cgam_status end_change(change *c, cgam_status status)
 {
     cgam_pack_job_free(&c->job);
     cgam_rows_source_close(c->env, &c->source);
     cgam_row_names_free(c->old_names);
     cgam_row_names_free(c->new_names);
     cgam_bank_free(c->old_bank);
-    unlock(c->lock);
+    unlock_file(c->lock);
     return status;
 }
 
 /* Opens the bank that is to be changed; what it is becomes what it will be. */
-static cgam_status begin(cgam_env *env, const char *path, const char *from, change *c)
+static cgam_status begin_change(cgam_env *env, const char *path, const char *from, change *c)
 {
     *c = (change){.env = env, .lock = -1, .job = {.env = env, .path = path, .from = from}};
-    cgam_status status = lock(env, path, &c->lock);
+    cgam_status status = lock_file(env, path, &c->lock);
     if (status == CGAM_OK) status = cgam_packed_open(env, path, &c->old);
     if (status == CGAM_OK && !c->old && !cgam_file_exists(path))
         status = cgam_fail(env, CGAM_E_NOT_FOUND, "%s: no such file", cgam_path_tail(path));
@@ -108,7 +108,7 @@ static cgam_status open_source(change *c, const char *from)
 }
 
 /* All rows of a source. */
-static cgam_status take_all(change *c)
+static cgam_status write_source(change *c)
 {
     const cgam_rows_source *s = &c->source;
     if (s->packed) return cgam_pack_job_rows(&c->job, s->packed->rows, s->dtype, s->rows);
@@ -126,7 +126,7 @@ static const void *row_of(const void *rows, cgam_dtype dtype, int64_t d, int64_t
 }
 
 /* Row i of a source. */
-static cgam_status take_row(change *c, int64_t i)
+static cgam_status write_source_row(change *c, int64_t i)
 {
     const cgam_rows_source *s = &c->source;
     if (s->packed)
@@ -137,7 +137,7 @@ static cgam_status take_row(change *c, int64_t i)
 }
 
 /* Rows [from, to) of the old bank. */
-static cgam_status take_old(change *c, int64_t from, int64_t to)
+static cgam_status write_old_rows(change *c, int64_t from, int64_t to)
 {
     return cgam_pack_job_rows(&c->job, row_of(c->old->rows, c->old->dtype, c->old->d, from),
                               c->old->dtype, to - from);
@@ -176,7 +176,7 @@ static cgam_status load_names(change *c, const char *path, int64_t rows)
 }
 
 /* ---- The calls ----------------------------------------------------------------------------- */
-static cgam_status check(cgam_env *env, const cgam_pack_opts *o, const char *path)
+static cgam_status check_opts(cgam_env *env, const cgam_pack_opts *o, const char *path)
 {
     if (!cgam_path_ends(path, ".safetensors"))
         return cgam_fail(env, CGAM_E_ARG, "out is %s, a packed bank ends in .safetensors",
@@ -217,17 +217,17 @@ static cgam_status source_names(change *c, const char *file)
 cgam_status cgam_pack(cgam_env *env, const char *from, const cgam_pack_opts *opts, const char *path)
 {
     cgam_pack_opts o = opts ? *opts : cgam_pack_opts_default();
-    cgam_status status = check(env, &o, path);
+    cgam_status status = check_opts(env, &o, path);
     if (status != CGAM_OK) return status;
     change c = {.env = env, .lock = -1, .job = {.env = env, .path = path, .from = from}};
-    status = lock(env, path, &c.lock);
+    status = lock_file(env, path, &c.lock);
     if (status == CGAM_OK) status = cgam_rows_source_open(env, from, &c.source);
     if (status == CGAM_OK && c.source.shards.mixed && o.dtype < 0)
         status = cgam_fail(env, CGAM_E_ARG, "%s: arrays of several types, so dtype must be given",
                            cgam_path_tail(from));
-    if (status == CGAM_OK) status = take_all(&c);
+    if (status == CGAM_OK) status = write_source(&c);
     if (status == CGAM_OK) status = source_names(&c, o.names);
-    if (status != CGAM_OK) return end(&c, status);
+    if (status != CGAM_OK) return end_change(&c, status);
     c.job.dtype = o.dtype >= 0 ? (cgam_dtype)o.dtype : c.source.dtype;
     c.job.normalize = o.normalize;
     c.job.sketch = o.sketch;
@@ -235,34 +235,34 @@ cgam_status cgam_pack(cgam_env *env, const char *from, const cgam_pack_opts *opt
     if (o.alphas > 0) memcpy(c.job.alpha, o.alpha, (size_t)o.alphas * sizeof *o.alpha);
     c.job.n = c.source.rows;
     c.job.d = c.source.d;
-    return end(&c, cgam_pack_job_write(&c.job));
+    return end_change(&c, cgam_pack_job_write(&c.job));
 }
 
 cgam_status cgam_pack_add(cgam_env *env, const char *path, const char *from, const char *names)
 {
     change c;
-    cgam_status status = begin(env, path, from, &c);
+    cgam_status status = begin_change(env, path, from, &c);
     if (status == CGAM_OK) status = open_source(&c, from);
     if (status == CGAM_OK && !names != !c.old_names)
         status = cgam_fail(env, CGAM_E_ARG, "names: the bank has %s, so new rows %s",
                            names ? "none" : "some", names ? "have none" : "need them");
     if (status == CGAM_OK && names) status = load_names(&c, names, c.source.rows);
-    if (status == CGAM_OK) status = take_old(&c, 0, c.old->live);
-    if (status == CGAM_OK) status = take_all(&c);
+    if (status == CGAM_OK) status = write_old_rows(&c, 0, c.old->live);
+    if (status == CGAM_OK) status = write_source(&c);
     if (status == CGAM_OK)
         status = make_lists(&c, c.job.live, c.old->number != NULL, names != NULL);
-    if (status != CGAM_OK) return end(&c, status);
+    if (status != CGAM_OK) return end_change(&c, status);
     for (int64_t i = 0; i < c.old->live; i++) list_old(&c, i, i);
     for (int64_t i = 0; i < c.source.rows; i++) {
         if (c.job.number) c.job.number[c.old->live + i] = c.old->n + i;
         if (c.job.name) c.job.name[c.old->live + i] = cgam_row_names_at(c.new_names, i);
     }
     c.job.n += c.source.rows;
-    return end(&c, cgam_pack_job_write(&c.job));
+    return end_change(&c, cgam_pack_job_write(&c.job));
 }
 
 /* by[i] = which row of the source replaces row i; -1: none. */
-static cgam_status choose(change *c, int64_t count, const int64_t *number, int64_t *by)
+static cgam_status choose_replacements(change *c, int64_t count, const int64_t *number, int64_t *by)
 {
     for (int64_t i = 0; i < c->old->live; i++) by[i] = -1;
     for (int64_t k = 0; k < count; k++) {
@@ -283,30 +283,30 @@ cgam_status cgam_pack_put(cgam_env *env, const char *path, const char *from, int
 {
     change c;
     int64_t *by = NULL, done = 0;
-    cgam_status status = begin(env, path, from, &c);
+    cgam_status status = begin_change(env, path, from, &c);
     if (status == CGAM_OK) status = open_source(&c, from);
     if (status == CGAM_OK && c.source.rows != count)
         status = cgam_fail(env, CGAM_E_SHAPE, "%s: %lld rows, %lld are to be replaced",
                            cgam_path_tail(from), (long long)c.source.rows, (long long)count);
     if (status == CGAM_OK) by = cgam_alloc(env, (size_t)c.old->live, sizeof *by);
     if (status == CGAM_OK && !by) status = cgam_fail_nomem(env, "rows of a bank");
-    if (status == CGAM_OK) status = choose(&c, count, number, by);
+    if (status == CGAM_OK) status = choose_replacements(&c, count, number, by);
     for (int64_t i = 0; status == CGAM_OK && i < c.old->live; i++) {
         if (by[i] < 0) continue;
-        status = take_old(&c, done, i);
-        if (status == CGAM_OK) status = take_row(&c, by[i]);
+        status = write_old_rows(&c, done, i);
+        if (status == CGAM_OK) status = write_source_row(&c, by[i]);
         done = i + 1;
     }
-    if (status == CGAM_OK) status = take_old(&c, done, c.old->live);
+    if (status == CGAM_OK) status = write_old_rows(&c, done, c.old->live);
     if (status == CGAM_OK)
         status = make_lists(&c, c.old->live, c.old->number != NULL, c.old_names != NULL);
     for (int64_t i = 0; status == CGAM_OK && i < c.old->live; i++) list_old(&c, i, i);
     cgam_free(env, by);
-    return end(&c, status == CGAM_OK ? cgam_pack_job_write(&c.job) : status);
+    return end_change(&c, status == CGAM_OK ? cgam_pack_job_write(&c.job) : status);
 }
 
 /* What the mask leaves. */
-static cgam_status drop(change *c, const uint64_t *mask)
+static cgam_status drop_rows(change *c, const uint64_t *mask)
 {
     int64_t kept = 0, from = 0;
     cgam_status status = make_lists(c, c->old->live, true, c->old_names != NULL);
@@ -316,10 +316,10 @@ static cgam_status drop(change *c, const uint64_t *mask)
             list_old(c, kept++, i);
             continue;
         }
-        status = take_old(c, from, i);
+        status = write_old_rows(c, from, i);
         from = i + 1;
     }
-    if (status == CGAM_OK) status = take_old(c, from, c->old->live);
+    if (status == CGAM_OK) status = write_old_rows(c, from, c->old->live);
     if (status == CGAM_OK && (kept == 0 || kept == c->old->live))
         status = cgam_fail(c->env, CGAM_E_ARG,
                            kept == 0 ? "%s: no memory would stay" : "%s: no memory would go",
@@ -330,20 +330,20 @@ static cgam_status drop(change *c, const uint64_t *mask)
 cgam_status cgam_pack_drop(cgam_env *env, const char *path, int64_t bits, const uint64_t *mask)
 {
     change c;
-    cgam_status status = begin(env, path, path, &c);
+    cgam_status status = begin_change(env, path, path, &c);
     if (status == CGAM_OK && bits != c.old->n)
         status = cgam_fail(env, CGAM_E_SHAPE, "a mask of %lld bits, memories are %lld",
                            (long long)bits, (long long)c.old->n);
-    return end(&c, status == CGAM_OK ? drop(&c, mask) : status);
+    return end_change(&c, status == CGAM_OK ? drop_rows(&c, mask) : status);
 }
 
 cgam_status cgam_pack_drop_by(cgam_env *env, const char *path, cgam_pack_choice which, void *user)
 {
     change c;
     uint64_t *mask = NULL;
-    cgam_status status = begin(env, path, path, &c);
+    cgam_status status = begin_change(env, path, path, &c);
     if (status == CGAM_OK) status = which(user, c.old_bank, &mask);
-    if (status == CGAM_OK) status = drop(&c, mask);
+    if (status == CGAM_OK) status = drop_rows(&c, mask);
     cgam_mask_free(env, mask);
-    return end(&c, status);
+    return end_change(&c, status);
 }

@@ -16,7 +16,7 @@
 #include "io/sealed.h"
 #include "memory/gate.h"
 
-#include <cgam/pack.h>
+#include <cgam/bank.h>
 
 #define CGAM_PACKED_FORMAT "cgam bank 1"
 

@@ -29,8 +29,8 @@ static const char *part_name(int index, const char *what, char name[PART_NAME])
     return name;
 }
 
-static cgam_status put(cgam_sealed *file, int index, const char *what, const char *type,
-                       int64_t rows, int64_t columns, const void *data)
+static cgam_status write_part(cgam_sealed *file, int index, const char *what, const char *type,
+                              int64_t rows, int64_t columns, const void *data)
 {
     char name[PART_NAME];
     if (!data || rows == 0) return CGAM_OK;
@@ -58,44 +58,47 @@ cgam_status cgam_packed_gate_write(cgam_sealed *file, int index, const cgam_gate
     x[GAIN] = gate->gain;
     x[ONE_PASS] = gate->one_pass;
     memcpy(x + FACTORS, kept.scalars, sizeof kept.scalars);
-    cgam_status status = put(file, index, "scalars", "F64", SCALARS, 0, x);
-    if (status == CGAM_OK) status = put(file, index, "K", "F64", kept.size, kept.size, kept.K);
-    if (status == CGAM_OK) status = put(file, index, "D", "F64", kept.n, 0, kept.D);
-    if (status == CGAM_OK) status = put(file, index, "dinv", "F64", kept.n, 0, kept.dinv);
+    cgam_status status = write_part(file, index, "scalars", "F64", SCALARS, 0, x);
     if (status == CGAM_OK)
-        status = put(file, index, "diagonal", "F64", kept.size, 0, kept.diagonal);
-    if (status == CGAM_OK) status = put(file, index, "pivots", "I32", kept.size, 0, kept.pivots);
-    if (status == CGAM_OK) status = put(file, index, "border", "I64", kept.edge, 0, kept.border);
+        status = write_part(file, index, "K", "F64", kept.size, kept.size, kept.K);
+    if (status == CGAM_OK) status = write_part(file, index, "D", "F64", kept.n, 0, kept.D);
+    if (status == CGAM_OK) status = write_part(file, index, "dinv", "F64", kept.n, 0, kept.dinv);
     if (status == CGAM_OK)
-        status = put(file, index, "inverse", "F64", kept.blocks, 0, kept.inverse);
+        status = write_part(file, index, "diagonal", "F64", kept.size, 0, kept.diagonal);
+    if (status == CGAM_OK)
+        status = write_part(file, index, "pivots", "I32", kept.size, 0, kept.pivots);
+    if (status == CGAM_OK)
+        status = write_part(file, index, "border", "I64", kept.edge, 0, kept.border);
+    if (status == CGAM_OK)
+        status = write_part(file, index, "inverse", "F64", kept.blocks, 0, kept.inverse);
     return status;
 }
 
-static cgam_status find(const cgam_packed *p, int index, const char *what, const char *type,
-                        int64_t *count, const void **out)
+static cgam_status find_part(const cgam_packed *p, int index, const char *what, const char *type,
+                             int64_t *count, const void **out)
 {
     char name[PART_NAME];
     return cgam_packed_part(p, part_name(index, what, name), type, 1, count, out);
 }
 
 /* What was kept; kept->K is NULL where nothing was. */
-static cgam_status collect(const cgam_packed *p, int index, const double **scalars,
-                           cgam_dplr_kept *kept)
+static cgam_status collect_parts(const cgam_packed *p, int index, const double **scalars,
+                                 cgam_dplr_kept *kept)
 {
     int64_t count = SCALARS, sides[2] = {-1, -1};
     const void *x, *K, *D, *dinv, *diagonal, *pivots, *border, *inverse;
     char name[PART_NAME];
     *kept = (cgam_dplr_kept){.n = p->live, .edge = -1, .blocks = -1};
-    cgam_status status = find(p, index, "scalars", "F64", &count, &x);
+    cgam_status status = find_part(p, index, "scalars", "F64", &count, &x);
     if (status != CGAM_OK || !x) return status;
     status = cgam_packed_part(p, part_name(index, "K", name), "F64", 2, sides, &K);
     kept->size = sides[0];
-    if (status == CGAM_OK) status = find(p, index, "D", "F64", &kept->n, &D);
-    if (status == CGAM_OK) status = find(p, index, "dinv", "F64", &kept->n, &dinv);
-    if (status == CGAM_OK) status = find(p, index, "diagonal", "F64", &kept->size, &diagonal);
-    if (status == CGAM_OK) status = find(p, index, "pivots", "I32", &kept->size, &pivots);
-    if (status == CGAM_OK) status = find(p, index, "border", "I64", &kept->edge, &border);
-    if (status == CGAM_OK) status = find(p, index, "inverse", "F64", &kept->blocks, &inverse);
+    if (status == CGAM_OK) status = find_part(p, index, "D", "F64", &kept->n, &D);
+    if (status == CGAM_OK) status = find_part(p, index, "dinv", "F64", &kept->n, &dinv);
+    if (status == CGAM_OK) status = find_part(p, index, "diagonal", "F64", &kept->size, &diagonal);
+    if (status == CGAM_OK) status = find_part(p, index, "pivots", "I32", &kept->size, &pivots);
+    if (status == CGAM_OK) status = find_part(p, index, "border", "I64", &kept->edge, &border);
+    if (status == CGAM_OK) status = find_part(p, index, "inverse", "F64", &kept->blocks, &inverse);
     if (status != CGAM_OK) return status;
     if (!K || sides[0] != sides[1])
         return cgam_fail(p->env, CGAM_E_FORMAT, "packed bank: %s is missing or not square", name);
@@ -112,8 +115,8 @@ static cgam_status collect(const cgam_packed *p, int index, const double **scala
     return CGAM_OK;
 }
 
-static cgam_status make(const cgam_bank *bank, const double *x, const cgam_dplr_kept *kept,
-                        bool coupled, cgam_gate **out)
+static cgam_status restore_gate(const cgam_bank *bank, const double *x, const cgam_dplr_kept *kept,
+                                bool coupled, cgam_gate **out)
 {
     cgam_env *env = bank->env;
     const cgam_packed *p = bank->packed;
@@ -159,12 +162,12 @@ cgam_status cgam_packed_gate(const cgam_bank *bank, double alpha, const cgam_gat
         return CGAM_OK;
     for (int k = 0; k < p->alphas; k++) {
         if (p->alpha[k] != alpha) continue;
-        cgam_status status = collect(p, k, &scalars, &kept);
+        cgam_status status = collect_parts(p, k, &scalars, &kept);
         if (status != CGAM_OK || !kept.K) return status;
         if (scalars[ALPHA] != alpha)
             return cgam_fail(bank->env, CGAM_E_FORMAT,
                              "packed bank: a gate operator of another alpha");
-        return make(bank, scalars, &kept, opts->coupled, out);
+        return restore_gate(bank, scalars, &kept, opts->coupled, out);
     }
     return CGAM_OK;
 }

@@ -18,7 +18,7 @@ void cgam_packed_free(cgam_packed *packed)
     cgam_free(env, packed);
 }
 
-static cgam_status refuse(const cgam_packed *p, const char *name, const char *why)
+static cgam_status fail_format(const cgam_packed *p, const char *name, const char *why)
 {
     return cgam_fail(p->env, CGAM_E_FORMAT, "packed bank: %s %s", name, why);
 }
@@ -30,24 +30,24 @@ cgam_status cgam_packed_part(const cgam_packed *p, const char *name, const char 
     *out = NULL;
     if (!t) return CGAM_OK;
     if (strcmp(t->layout.type, type) != 0 || t->layout.ndim != ndim)
-        return refuse(p, name, "has another type or number of dimensions than it should");
+        return fail_format(p, name, "has another type or number of dimensions than it should");
     for (int k = 0; k < ndim; k++) {
         if (shape[k] >= 0 && shape[k] != t->layout.shape[k])
-            return refuse(p, name, "has another size than the bank");
+            return fail_format(p, name, "has another size than the bank");
         shape[k] = t->layout.shape[k];
     }
     *out = p->file.bytes + p->table.data + t->begin;
     if ((uintptr_t)*out % (uintptr_t)t->layout.item != 0)
-        return refuse(p, name, "does not lie where numbers can be read");
+        return fail_format(p, name, "does not lie where numbers can be read");
     return CGAM_OK;
 }
 
 /* One that must be there. */
-static cgam_status need(const cgam_packed *p, const char *name, const char *type, int ndim,
-                        int64_t *shape, const void **out)
+static cgam_status require_tensor(const cgam_packed *p, const char *name, const char *type,
+                                  int ndim, int64_t *shape, const void **out)
 {
     cgam_status status = cgam_packed_part(p, name, type, ndim, shape, out);
-    return status == CGAM_OK && !*out ? refuse(p, name, "is missing") : status;
+    return status == CGAM_OK && !*out ? fail_format(p, name, "is missing") : status;
 }
 
 static cgam_status read_rows(cgam_packed *p)
@@ -56,25 +56,25 @@ static cgam_status read_rows(cgam_packed *p)
     int64_t shape[2] = {-1, -1};
     const void *norm2, *number;
     if (!t || t->layout.whole || t->layout.dtype < 0 || t->layout.dtype > (int)CGAM_BF16)
-        return refuse(p, "rows", "are missing or of a type that is not handled");
+        return fail_format(p, "rows", "are missing or of a type that is not handled");
     p->dtype = (cgam_dtype)t->layout.dtype;
-    cgam_status status = need(p, "rows", t->layout.type, 2, shape, &p->rows);
+    cgam_status status = require_tensor(p, "rows", t->layout.type, 2, shape, &p->rows);
     if (status == CGAM_OK) status = cgam_bank_shape(p->env, "packed bank", shape[0], shape[1]);
     if (status != CGAM_OK) return status;
     p->live = shape[0];
     p->d = shape[1];
-    status = need(p, "norm2", "F64", 1, &p->live, &norm2);
+    status = require_tensor(p, "norm2", "F64", 1, &p->live, &norm2);
     if (status == CGAM_OK) status = cgam_packed_part(p, "number", "I64", 1, &p->live, &number);
     if (status != CGAM_OK) return status;
     p->norm2 = norm2;
     p->number = number;
     for (int64_t i = 0; i < p->live; i++)
         if (!(p->norm2[i] >= 0 && isfinite(p->norm2[i])))
-            return refuse(p, "norm2", "holds what is no norm");
+            return fail_format(p, "norm2", "holds what is no norm");
     for (int64_t i = 0; p->number && i < p->live; i++)
         if (p->number[i] < 0 || p->number[i] >= p->n || (i > 0 && p->number[i] <= p->number[i - 1]))
-            return refuse(p, "number", "does not ascend below n");
-    if (!p->number && p->n != p->live) return refuse(p, "number", "is missing");
+            return fail_format(p, "number", "does not ascend below n");
+    if (!p->number && p->n != p->live) return fail_format(p, "number", "is missing");
     return CGAM_OK;
 }
 
@@ -84,22 +84,23 @@ static cgam_status read_sketch(cgam_packed *p)
     const void *bytes, *scale, *hat, *rest;
     cgam_status status = cgam_packed_part(p, "sketch.rows", "I8", 2, rows, &bytes);
     if (status != CGAM_OK || !bytes) return status;
-    status = need(p, "sketch.scale", "F32", 2, scales, &scale);
-    if (status == CGAM_OK) status = need(p, "sketch.hat", "F32", 1, &p->live, &hat);
-    if (status == CGAM_OK) status = need(p, "sketch.rest", "F32", 1, &p->live, &rest);
+    status = require_tensor(p, "sketch.scale", "F32", 2, scales, &scale);
+    if (status == CGAM_OK) status = require_tensor(p, "sketch.hat", "F32", 1, &p->live, &hat);
+    if (status == CGAM_OK) status = require_tensor(p, "sketch.rest", "F32", 1, &p->live, &rest);
     if (status != CGAM_OK) return status;
     uint64_t end =
         (uint64_t)((const uint8_t *)bytes - p->file.bytes) + (uint64_t)p->live * (uint64_t)p->d;
-    if (end + CGAM_INT8_PAD > p->file.size) return refuse(p, "sketch.rows", "end with the file");
+    if (end + CGAM_INT8_PAD > p->file.size)
+        return fail_format(p, "sketch.rows", "end with the file");
     p->sketch = (cgam_sketch){
         .n = p->live, .d = p->d, .rows = bytes, .scale = scale, .hat = hat, .rest = rest};
     for (int64_t i = 0; i < p->live * scales[1]; i++)
         if (!(p->sketch.scale[i] >= 0 && isfinite(p->sketch.scale[i])))
-            return refuse(p, "sketch.scale", "holds what is no scale");
+            return fail_format(p, "sketch.scale", "holds what is no scale");
     for (int64_t i = 0; i < p->live; i++)
         if (!(p->sketch.hat[i] >= 0 && isfinite(p->sketch.hat[i]) && p->sketch.rest[i] >= 0 &&
               isfinite(p->sketch.rest[i])))
-            return refuse(p, "sketch.hat or sketch.rest", "holds what is no norm");
+            return fail_format(p, "sketch.hat or sketch.rest", "holds what is no norm");
     return CGAM_OK;
 }
 
@@ -109,9 +110,10 @@ static cgam_status read_notes(cgam_packed *p)
     const char *normalize = cgam_tensor_table_note(&p->table, "normalize");
     char *end, key[16];
     p->n = n ? strtoll(n, &end, 10) : -1;
-    if (!n || p->n < 1 || p->n > MOST || *end) return refuse(p, "n", "is no number of memories");
+    if (!n || p->n < 1 || p->n > MOST || *end)
+        return fail_format(p, "n", "is no number of memories");
     if (!normalize || (strcmp(normalize, "yes") != 0 && strcmp(normalize, "no") != 0))
-        return refuse(p, "normalize", "is neither yes nor no");
+        return fail_format(p, "normalize", "is neither yes nor no");
     p->normalize = strcmp(normalize, "yes") == 0;
     for (; p->alphas < CGAM_PACK_ALPHAS_MAX; p->alphas++) {
         snprintf(key, sizeof key, "alpha%d", (int)p->alphas);
@@ -119,7 +121,7 @@ static cgam_status read_notes(cgam_packed *p)
         if (!text) break;
         double alpha = p->alpha[p->alphas] = strtod(text, &end);
         if (end == text || *end || !(alpha > 0 && isfinite(alpha)))
-            return refuse(p, key, "is no penalty");
+            return fail_format(p, key, "is no penalty");
     }
     return CGAM_OK;
 }
@@ -132,13 +134,13 @@ static cgam_status read_lists(cgam_packed *p)
     cgam_status status = cgam_packed_part(p, "names", "U8", 1, &p->names_size, &names);
     if (status == CGAM_OK) status = cgam_packed_part(p, "twins.begin", "I64", 1, &begins, &begin);
     if (status == CGAM_OK && begin)
-        status = need(p, "twins.member", "I64", 1, &p->members, &member);
+        status = require_tensor(p, "twins.member", "I64", 1, &p->members, &member);
     if (status != CGAM_OK) return status;
     p->names = names;
     p->family = begin;
     p->member = member;
     p->families = begin ? begins - 1 : 0;
-    return p->families < 0 ? refuse(p, "twins.begin", "is empty") : CGAM_OK;
+    return p->families < 0 ? fail_format(p, "twins.begin", "is empty") : CGAM_OK;
 }
 
 cgam_status cgam_packed_read(cgam_env *env, const char *name, cgam_file *file, cgam_packed **out)
@@ -248,7 +250,7 @@ cgam_status cgam_pack_names(const cgam_bank *bank, cgam_row_names **out)
     if (!p || !p->names) return CGAM_OK;
     int64_t lines = 0;
     for (int64_t i = 0; i < p->names_size; i++) lines += p->names[i] == '\n';
-    if (lines != p->live) return refuse(p, "names", "are not as many as the rows");
+    if (lines != p->live) return fail_format(p, "names", "are not as many as the rows");
     return cgam_row_names_read(bank->env, "names", p->names, (size_t)p->names_size, p->number, p->n,
                                out);
 }

@@ -25,25 +25,18 @@ void cgam_pack_job_free(cgam_pack_job *job)
 cgam_status cgam_pack_job_rows(cgam_pack_job *job, const void *at, cgam_dtype dtype, int64_t rows)
 {
     if (rows == 0) return CGAM_OK;
-    if (job->count == job->room) {
-        int64_t room = 2 * job->room + 8;
-        cgam_run *runs = cgam_alloc(job->env, (size_t)room, sizeof *runs);
+    if (job->count == job->capacity) {
+        int64_t capacity = 2 * job->capacity + 8;
+        cgam_run *runs = cgam_alloc(job->env, (size_t)capacity, sizeof *runs);
         if (!runs) return cgam_fail_nomem(job->env, "rows of a bank");
         if (job->count) memcpy(runs, job->runs, (size_t)job->count * sizeof *runs);
         cgam_free(job->env, job->runs);
         job->runs = runs;
-        job->room = room;
+        job->capacity = capacity;
     }
     job->runs[job->count++] = (cgam_run){at, dtype, rows};
     job->live += rows;
     return CGAM_OK;
-}
-
-static const char *type_name(cgam_dtype dtype)
-{
-    const cgam_tensor_type *type = cgam_tensor_types;
-    while (type->dtype != (int)dtype || type->whole) type++;
-    return type->name;
 }
 
 static cgam_status convert(cgam_pack_job *job, const cgam_run *run)
@@ -69,7 +62,8 @@ static cgam_status write_rows(cgam_pack_job *job)
 {
     const void *data;
     cgam_status status = cgam_sealed_part(
-        job->file, &(cgam_part){"rows", type_name(job->dtype), 2, {job->live, job->d}, NULL});
+        job->file,
+        &(cgam_part){"rows", cgam_tensor_type_name(job->dtype), 2, {job->live, job->d}, NULL});
     for (int64_t k = 0; k < job->count && status == CGAM_OK; k++) {
         const cgam_run *run = &job->runs[k];
         size_t bytes = (size_t)(run->rows * job->d) * cgam_dtype_size(run->dtype);

@@ -20,7 +20,7 @@ typedef struct cgam_pack_job {
     int64_t alphas;
     double alpha[CGAM_PACK_ALPHAS_MAX];
     int64_t n, d;
-    int64_t live, count, room; /* rows; runs, and room for them */
+    int64_t live, count, capacity; /* rows; runs, and how many fit */
     cgam_run *runs;
     int64_t *number;   /* [live] or NULL = 0, 1, ...; its own */
     const char **name; /* [live] or NULL; the list is its own, the texts are not */

@@ -1,12 +1,14 @@
 /* recall.c: plan once, recall many. What can be known of bank and options is computed with the plan;
  * a run asks route.c which way to take and hands its queries over. */
-#include "memory/recall.h"
+#include "memory/results.h"
+#include "memory/route.h"
 
 #include "base/blas.h"
 #include "base/names.h"
 #include "io/json.h"
-#include "memory/as_net.h"
+#include "memory/engines.h"
 #include "num/entmax.h"
+#include "num/vec.h"
 
 #include <math.h>
 #include <string.h>
@@ -31,10 +33,10 @@ cgam_recall_opts cgam_recall_opts_default(void)
                               .steady = 1e-9};
 }
 
-static cgam_status check(cgam_env *env, const cgam_recall_opts *o)
+static cgam_status check_opts(cgam_env *env, const cgam_recall_opts *o)
 {
     if ((unsigned)o->mode > CGAM_ANNEAL)
-        return cgam_fail(env, CGAM_E_ARG, "mode is %d, there are 0 to %d", (int)o->mode,
+        return cgam_fail(env, CGAM_E_ARG, "invalid mode %d (valid: 0 to %d)", (int)o->mode,
                          CGAM_ANNEAL);
     if (!(o->alpha >= 0) || !isfinite(o->alpha))
         return cgam_fail(env, CGAM_E_ARG, "alpha is %g, it must be 0 or more and finite", o->alpha);
@@ -52,18 +54,16 @@ static cgam_status check(cgam_env *env, const cgam_recall_opts *o)
                          "the order of entmax is %g, it must be above 1 and at most 2", o->entmax);
     if (o->entmax > 0 && (o->fast || o->none))
         return cgam_fail(env, CGAM_E_ARG,
-                         o->fast
-                             ? "fast serves softmax: entmax needs every score near its threshold"
-                             : "none serves softmax: the ghost has no part in a threshold");
+                         o->fast ? "fast requires activation softmax: entmax needs every score"
+                                 : "none requires activation softmax");
     if (!(o->tol >= 0) || o->max_iter < 1)
         return cgam_fail(env, CGAM_E_ARG, "tol is %g and max-iter %lld", o->tol,
                          (long long)o->max_iter);
     if ((o->fast || o->none) && o->mode != CGAM_FIRST)
         return cgam_fail(env, CGAM_E_ARG,
-                         o->fast
-                             ? "fast serves mode first: mode %s needs every score"
-                             : "none serves mode first: in mode %s p acts on gates, and the ghost "
-                               "has none; give the bank a row for it",
+                         o->fast ? "fast requires mode first: mode %s needs every score"
+                                 : "none requires mode first: in mode %s p acts on gates, and the "
+                                   "ghost has none; give the bank a row for it",
                          cgam_mode_name(o->mode));
     if (o->none && o->certify)
         return cgam_fail(env, CGAM_E_ARG,
@@ -114,7 +114,7 @@ static cgam_status need_positive(cgam_recall *plan)
 }
 
 /* The caller's gate, or one of its own. */
-static cgam_status take_gate(cgam_recall *plan)
+static cgam_status find_gate(cgam_recall *plan)
 {
     const cgam_recall_opts *o = &plan->opts;
     cgam_gate_opts gate = {.memory_max = o->memory_max,
@@ -126,7 +126,7 @@ static cgam_status take_gate(cgam_recall *plan)
         return o->gate->bank == plan->bank && o->gate->info.alpha == o->alpha
                    ? CGAM_OK
                    : cgam_fail(plan->bank->env, CGAM_E_ARG,
-                               "the gate is of another bank or alpha than the recall");
+                               "gate belongs to a different bank or alpha");
     cgam_status status = cgam_gate_new(plan->bank, o->alpha, &gate, &plan->own_gate);
     plan->gate = plan->own_gate;
     return status;
@@ -137,7 +137,7 @@ cgam_status cgam_recall_new(const cgam_bank *bank, const cgam_recall_opts *opts,
     *out = NULL;
     cgam_env *env = bank->env;
     cgam_recall_opts o = opts ? *opts : cgam_recall_opts_default();
-    cgam_status status = check(env, &o);
+    cgam_status status = check_opts(env, &o);
     if (status == CGAM_OK && (o.fast || o.mode == CGAM_FLOW))
         status = cgam_bank_alone(bank, o.fast ? "a fast recall" : "a flow");
     if (status == CGAM_OK && o.W && bank->Z.n > INT32_MAX)
@@ -149,17 +149,17 @@ cgam_status cgam_recall_new(const cgam_bank *bank, const cgam_recall_opts *opts,
     plan->bank = bank;
     plan->opts = o;
     plan->d_c = o.P || o.W ? o.d_c : bank->Z.d;
-    status = take_gate(plan);
+    status = find_gate(plan);
     if (status == CGAM_OK && cgam_recall_couples(plan)) status = need_positive(plan);
     if (status == CGAM_OK && o.alpha > 0 && !o.W) { /* weights of their own tell twins apart */
         if (!plan->gate->alike) status = cgam_twins_find(bank, &plan->own_twins);
         plan->twins = plan->gate->alike ? plan->gate->twins : plan->own_twins;
     }
     plan->context_margin = NAN;
-    if (o.P) plan->weights_size = cgam_vec_norm(bank->Z.d * o.d_c, o.P) * (1 + 0x1p-20);
+    if (o.P) plan->weights_size = cgam_array_norm(bank->Z.d * o.d_c, o.P) * (1 + 0x1p-20);
     for (int64_t i = 0; o.W && i < bank->Z.n; i++)
         plan->weights_size =
-            fmax(plan->weights_size, cgam_vec_norm(o.d_c, o.W + i * o.d_c) * (1 + 0x1p-20));
+            fmax(plan->weights_size, cgam_array_norm(o.d_c, o.W + i * o.d_c) * (1 + 0x1p-20));
     if (status == CGAM_OK && o.mode == CGAM_FLOW) status = cgam_recall_net(plan);
     plan->sketch = bank->sketch;
     if (status == CGAM_OK && o.fast && !bank->sketch) {
@@ -191,15 +191,9 @@ void cgam_recall_project(const cgam_recall *plan, const double *c, double *v)
     else memcpy(v, c, (size_t)d * sizeof *v);
 }
 
-/* Chunk by chunk, since what BLAS rounds depends on how many rows there are. */
 void cgam_recall_weigh(const cgam_recall *plan, const double *c, double *u)
 {
-    int64_t columns = plan->d_c;
-    cgam_tally t;
-    cgam_tally_open(&t, &plan->bank->Z, "");
-    while (cgam_tally_next(&t))
-        cblas_dgemv(CblasRowMajor, CblasNoTrans, (int)(t.to - t.from), (int)columns, 1,
-                    plan->opts.W + t.from * columns, (int)columns, c, 1, 0, u + t.from, 1);
+    cgam_vec_weigh(&plan->bank->Z, plan->d_c, plan->opts.W, c, u);
 }
 
 cgam_status cgam_recall_gates(const cgam_recall *plan, const double *c, double *u, double *s0)
@@ -245,8 +239,8 @@ cgam_status cgam_scores_strange(const cgam_recall *plan, int64_t k)
 
 cgam_status cgam_scores_check(const cgam_recall *plan, int64_t k, const double *r)
 {
-    cgam_span here = cgam_rows_span(&plan->bank->Z);
-    for (int64_t i = here.from; plan->bank->unread && i < here.to; i++)
+    if (!plan->bank->unread) return CGAM_OK;
+    CGAM_EACH_ROW(&plan->bank->Z, i)
         if (!isfinite(r[i])) return cgam_scores_strange(plan, k);
     return CGAM_OK;
 }
@@ -266,13 +260,14 @@ static cgam_status check_scores(const cgam_recall *plan, const cgam_recall_in *i
 }
 
 /* Starts of mode coupled, checked and divided by their sums. */
-static cgam_status take_starts(const cgam_recall *plan, const cgam_recall_in *in, double *starts)
+static cgam_status normalize_starts(const cgam_recall *plan, const cgam_recall_in *in,
+                                    double *starts)
 {
     cgam_env *env = plan->bank->env;
     int64_t n = plan->bank->Z.n;
-    cgam_span here = cgam_rows_span(&plan->bank->Z);
+    const cgam_rows *Z = &plan->bank->Z;
     if (plan->opts.mode != CGAM_COUPLED)
-        return cgam_fail(env, CGAM_E_ARG, "a start is of mode coupled, not of mode %s",
+        return cgam_fail(env, CGAM_E_ARG, "start requires mode coupled, not mode %s",
                          cgam_mode_name(plan->opts.mode));
     for (int64_t k = 0; k < in->queries; k++) {
         double sum = 0;
@@ -286,20 +281,18 @@ static cgam_status take_starts(const cgam_recall *plan, const cgam_recall_in *in
         if (!(sum > 0 && isfinite(sum)))
             return cgam_fail(env, CGAM_E_ARG, "the weights of the start of query %lld sum to %g",
                              (long long)k, sum);
-        for (int64_t i = here.from; i < here.to; i++)
-            starts[k * here.size + i] = in->start[k * n + i] / sum;
+        CGAM_EACH_ROW(Z, i) starts[k * cgam_vec_size(Z) + i] = in->start[k * n + i] / sum;
     }
     return CGAM_OK;
 }
 
-static cgam_status run(const cgam_recall *plan, const cgam_recall_in *in,
-                       const cgam_recall_out *out)
+static cgam_status run_routed(const cgam_recall *plan, const cgam_recall_in *in,
+                              const cgam_recall_out *out)
 {
-    cgam_path path = cgam_recall_route(plan, in, out).path;
-    cgam_status status =
-        path == CGAM_PATH_PASS || path == CGAM_PATH_MATRICES || path == CGAM_PATH_SKETCH
-            ? cgam_recall_by_pass(plan, in, out)
-            : cgam_recall_by_vectors(plan, in, out);
+    cgam_schedule call = cgam_schedule_open(plan, in, out);
+    cgam_path path = call.route.path;
+    bool pass = path == CGAM_PATH_PASS || path == CGAM_PATH_MATRICES || path == CGAM_PATH_SKETCH;
+    cgam_status status = (pass ? cgam_recall_by_pass : cgam_recall_by_vectors)(&call);
     return status == CGAM_OK && plan->bank->unread ? check_scores(plan, in, out) : status;
 }
 
@@ -315,7 +308,7 @@ static cgam_status run_numbered(const cgam_recall *plan, const cgam_recall_in *i
     for (int64_t k = 0; in->target && k < in->queries; k++)
         target[k] = cgam_bank_place(bank, in->target[k]);
     if (in->target) placed.target = target;
-    cgam_status status = run(plan, &placed, out);
+    cgam_status status = run_routed(plan, &placed, out);
     cgam_free(bank->env, target);
     for (int64_t k = 0; k < in->queries && status == CGAM_OK; k++) {
         cgam_result *r = out->results ? &out->results[k] : NULL;
@@ -339,13 +332,13 @@ cgam_status cgam_recall_run(const cgam_recall *plan, const cgam_recall_in *in,
     double *starts = NULL;
     if (in->start) {
         cgam_env *env = plan->bank->env;
-        starts = cgam_vectors_new(env, &plan->bank->Z, in->queries);
-        status = starts ? take_starts(plan, in, starts) : cgam_fail_nomem(env, "starts");
+        starts = cgam_vec_new(env, &plan->bank->Z, in->queries);
+        status = starts ? normalize_starts(plan, in, starts) : cgam_fail_nomem(env, "starts");
         own.start = starts;
     }
     if (status == CGAM_OK)
-        status = plan->bank->number ? run_numbered(plan, &own, out) : run(plan, &own, out);
-    cgam_vectors_free(plan->bank->env, &plan->bank->Z, starts);
+        status = plan->bank->number ? run_numbered(plan, &own, out) : run_routed(plan, &own, out);
+    cgam_vec_free(plan->bank->env, &plan->bank->Z, starts);
     return status;
 }
 

@@ -1,13 +1,12 @@
 /* result.c: what is told of a recall - winner, gaps, effective numbers, bound - and the list of its
  * leaders. */
-#include "memory/recall.h"
+#include "memory/results.h"
 
-#include "num/ranks.h"
 #include "num/rounding.h"
+#include "num/vec.h"
 
 #include <cgam/theory.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* A score against one more rival. */
@@ -17,68 +16,50 @@ static double less_ghost(const cgam_recall *plan, double gap, double value, doub
 }
 
 /* The first of the best; -1 = the ghost. */
-static cgam_status find_winner(const cgam_recall *plan, const cgam_query *m, int64_t *winner)
+static int64_t find_winner(const cgam_recall *plan, const cgam_settled *m)
 {
     const cgam_rows *Z = &plan->bank->Z;
-    cgam_tally t;
-    cgam_tally_open(&t, Z, "^.");
-    while (cgam_tally_next(&t))
-        for (int64_t i = t.from; i < t.to; i++)
-            if (m->r[i] > t.x[0]) {
-                t.x[0] = m->r[i];
-                t.x[1] = (double)i;
-            }
-    cgam_status status = cgam_tally_close(plan->bank->env, &t);
-    *winner = plan->opts.none && plan->opts.none_score > t.x[0] ? -1 : (int64_t)t.x[1];
-    return status;
+    double top;
+    int64_t row = cgam_vec_max_row(Z, m->r, &top);
+    return plan->opts.none && plan->opts.none_score > top ? -1 : row;
 }
 
-cgam_status cgam_query_summary(const cgam_recall *plan, const cgam_query *m, int64_t target,
-                               cgam_summary *out)
+cgam_status cgam_settled_summary(const cgam_recall *plan, const cgam_settled *m, int64_t target,
+                                 cgam_summary *out)
 {
     const cgam_rows *Z = &plan->bank->Z;
-    cgam_env *env = plan->bank->env;
-    cgam_span here = cgam_rows_span(Z);
-    double beta = plan->opts.beta, log_sum = log(m->sum), x0 = plan->opts.none_score;
+    double beta = plan->opts.beta, log_sum = log(m->act.sum), x0 = plan->opts.none_score;
     bool sparse = cgam_recall_sparse(plan);
-    cgam_summary x = {.support = Z->n};
-    cgam_status status = find_winner(plan, m, &x.winner);
+    cgam_summary x = {.support = Z->n, .winner = find_winner(plan, m)};
     int64_t f = x.focus = target >= 0 ? target : x.winner;
     double own[4] = {x0, x0, 0, 0}; /* r, b, s, p */
-    if (cgam_span_has(here, f)) {
-        own[0] = m->r[f];
-        own[1] = m->b[f];
-        own[2] = m->s[f];
-        own[3] = m->p[f];
-    }
-    if (f >= 0 && status == CGAM_OK) status = cgam_rows_pick(env, Z, 1, &f, 4, own);
+    cgam_status status = cgam_rows_status(Z);
+    if (f >= 0 && status == CGAM_OK)
+        status = cgam_vec_pick_row(Z, f, 4, (const double *[]){m->r, m->in.b, m->s, m->p}, own);
     if (status != CGAM_OK) return status;
     double r = own[0], b = own[1], s = own[2];
-    enum { RANK, ENTROPY, SQUARES, NOTHING, BEST_R, BEST_B, BEST_S };
-    cgam_tally t;
-    cgam_tally_open(&t, Z, "++++>>>");
-    while (cgam_tally_next(&t))
-        for (int64_t i = t.from; i < t.to; i++) {
-            double p = m->p[i];
-            t.x[RANK] += f >= 0 && (m->r[i] > r || (m->r[i] == r && i < f));
-            /* log p is taken from the scores, so tiny p neither round to 0 log 0 nor lose digits */
-            if (!sparse) t.x[ENTROPY] -= p * (beta * (m->r[i] - m->top) - log_sum);
-            else if (p > 0) t.x[ENTROPY] -= p * log(p);
-            else t.x[NOTHING] += 1;
-            t.x[SQUARES] += p * p;
-            if (i == f) continue;
-            t.x[BEST_R] = fmax(t.x[BEST_R], m->r[i]);
-            t.x[BEST_B] = fmax(t.x[BEST_B], m->b[i]);
-            t.x[BEST_S] = fmax(t.x[BEST_S], m->s[i]);
-        }
-    status = cgam_tally_close(env, &t);
+    double rank, entropy, squares, nothing, best_r, best_b, best_s;
+    CGAM_REDUCE(Z, i, CGAM_SUM(rank), CGAM_SUM(entropy), CGAM_SUM(squares), CGAM_SUM(nothing),
+                CGAM_MAX(best_r), CGAM_MAX(best_b), CGAM_MAX(best_s)) {
+        double p = m->p[i];
+        rank += f >= 0 && (m->r[i] > r || (m->r[i] == r && i < f));
+        /* log p is taken from the scores, so tiny p neither round to 0 log 0 nor lose digits */
+        if (!sparse) entropy -= p * (beta * (m->r[i] - m->act.top) - log_sum);
+        else if (p > 0) entropy -= p * log(p);
+        else nothing += 1;
+        squares += p * p;
+        if (i == f) continue;
+        best_r = fmax(best_r, m->r[i]);
+        best_b = fmax(best_b, m->in.b[i]);
+        best_s = fmax(best_s, m->s[i]);
+    }
+    status = cgam_rows_status(Z);
     if (status != CGAM_OK) return status;
-    double squares = t.x[SQUARES];
-    x.rank = (int64_t)t.x[RANK];
-    x.entropy = t.x[ENTROPY];
-    x.support -= (int64_t)t.x[NOTHING];
+    x.rank = (int64_t)rank;
+    x.entropy = entropy;
+    x.support -= (int64_t)nothing;
     if (plan->opts.none) {
-        double log_p = beta * (x0 - m->top) - log_sum;
+        double log_p = beta * (x0 - m->act.top) - log_sum;
         x.p_none = exp(log_p);
         x.entropy -= x.p_none > 0 ? x.p_none * log_p : 0;
         squares += x.p_none * x.p_none;
@@ -86,10 +67,10 @@ cgam_status cgam_query_summary(const cgam_recall *plan, const cgam_query *m, int
     }
     x.ipr = 1 / squares;
     x.p = f >= 0 ? own[3] : x.p_none;
-    x.log_p = cgam_query_log_p(plan, m, r);
-    x.gap = r - t.x[BEST_R];
-    x.gap_raw = b - t.x[BEST_B];
-    x.gap_gate = s - t.x[BEST_S];
+    x.log_p = cgam_activated_log_p(plan, &m->act, r);
+    x.gap = r - best_r;
+    x.gap_raw = b - best_b;
+    x.gap_gate = s - best_s;
     if (f >= 0) {
         x.gap = less_ghost(plan, x.gap, r, x0);
         x.gap_raw = less_ghost(plan, x.gap_raw, b, x0);
@@ -99,8 +80,8 @@ cgam_status cgam_query_summary(const cgam_recall *plan, const cgam_query *m, int
     return CGAM_OK;
 }
 
-void cgam_weights_share(const cgam_recall *plan, const cgam_weights *x, double r, bool ghost,
-                        double share[2])
+void cgam_weight_bounds_share(const cgam_recall *plan, const cgam_weight_bounds *x, double r,
+                              bool ghost, double share[2])
 {
     /* exponents are off by 3 u of at most 746 where a weight is not nothing, sums by gamma */
     double beta = plan->opts.beta, exps = 4096 * CGAM_U;
@@ -122,23 +103,23 @@ void cgam_weights_share(const cgam_recall *plan, const cgam_weights *x, double r
     share[1] = fmin(cgam_above(w / (w + least) * (1 + 8 * CGAM_U)), 1);
 }
 
-void cgam_result_intervals(const cgam_recall *plan, const cgam_weights *x, double r,
+void cgam_result_intervals(const cgam_recall *plan, const cgam_weight_bounds *x, double r,
                            cgam_result *out)
 {
     double share[2];
-    cgam_weights_share(plan, x, r, out->focus < 0, share);
+    cgam_weight_bounds_share(plan, x, r, out->focus < 0, share);
     out->p = out->p_from = share[0];
     out->p_to = share[1];
     out->log_p = log(share[0]);
     out->rescored = x->scored;
     out->score_error = x->off;
     if (!plan->opts.none) return;
-    cgam_weights_share(plan, x, plan->opts.none_score, true, share);
+    cgam_weight_bounds_share(plan, x, plan->opts.none_score, true, share);
     out->p_none = out->p_none_from = share[0];
     out->p_none_to = share[1];
 }
 
-void cgam_result_fill(const cgam_recall *plan, const cgam_summary *x, const cgam_query *m,
+void cgam_result_fill(const cgam_recall *plan, const cgam_summary *x, const cgam_trace *trace,
                       cgam_result *out)
 {
     int64_t n = cgam_recall_rivals(plan);
@@ -160,14 +141,14 @@ void cgam_result_fill(const cgam_recall *plan, const cgam_summary *x, const cgam
                              ? cgam_margin_bound(n, plan->opts.entmax, plan->opts.beta, x->gap)
                              : cgam_separation_bound(n, plan->opts.beta, x->gap),
         .readout_left_out = x->left_out,
-        .iterations = m->iterations,
-        .newton_steps = m->newton_steps,
-        .end = m->end,
-        .change = m->change,
-        .time = plan->opts.mode == CGAM_FLOW ? m->time : NAN,
-        .energy_start = m->energy_start,
-        .energy_end = m->energy_end,
-        .energy_rise = m->energy_rise,
+        .iterations = trace->iterations,
+        .newton_steps = trace->newton_steps,
+        .end = trace->end,
+        .change = trace->change,
+        .time = plan->opts.mode == CGAM_FLOW ? trace->time : NAN,
+        .energy_start = trace->energy_start,
+        .energy_end = trace->energy_end,
+        .energy_rise = trace->energy_rise,
         .p_error = NAN,
         .p_none = x->p_none,
         .p_from = NAN,
@@ -176,88 +157,4 @@ void cgam_result_fill(const cgam_recall *plan, const cgam_summary *x, const cgam
         .p_none_to = NAN,
         .rescored = plan->bank->Z.n,
     };
-}
-
-/* Is memory i worse than memory j? Lower score, or same score and later. */
-static bool worse(const double *r, int64_t i, int64_t j)
-{
-    return r[i] < r[j] || (r[i] == r[j] && i > j);
-}
-
-/* Moves heap[at] down until no child is worse: the worst of the kept sits at the root. */
-static void sift(const double *r, int64_t *heap, int64_t size, int64_t at)
-{
-    for (;;) {
-        int64_t child = 2 * at + 1;
-        if (child >= size) return;
-        if (child + 1 < size && worse(r, heap[child + 1], heap[child])) child++;
-        if (!worse(r, heap[child], heap[at])) return;
-        int64_t swap = heap[at];
-        heap[at] = heap[child];
-        heap[child] = swap;
-        at = child;
-    }
-}
-
-/* The k best of r [n], n > 0, in their order. */
-static void top_of(const double *r, int64_t n, int64_t k, int64_t *index)
-{
-    for (int64_t i = 0; i < k; i++) index[i] = i;
-    for (int64_t i = k / 2; i-- > 0;) sift(r, index, k, i);
-    for (int64_t i = k; i < n; i++) {
-        if (k == 0 || !worse(r, index[0], i)) continue;
-        index[0] = i;
-        sift(r, index, k, 0);
-    }
-    for (int64_t size = k - 1; size > 0; size--) { /* heap sort: the worst goes last */
-        int64_t swap = index[0];
-        index[0] = index[size];
-        index[size] = swap;
-        sift(r, index, size, 0);
-    }
-}
-
-typedef struct leading {
-    double r;
-    int64_t row;
-} leading;
-
-static int by_row(const void *x, const void *y)
-{
-    int64_t a = ((const leading *)x)->row, b = ((const leading *)y)->row;
-    return a < b ? -1 : a > b;
-}
-
-/* Each rank's best, of which those of all are among. */
-cgam_status cgam_query_top(const cgam_recall *plan, const cgam_query *m, int64_t k, int64_t *index)
-{
-    const cgam_rows *Z = &plan->bank->Z;
-    cgam_env *env = plan->bank->env;
-    cgam_span here = cgam_rows_span(Z);
-    int64_t mine = k < here.size ? k : here.size, count = 0;
-    if (!Z->shard) {
-        top_of(m->r, Z->n, k, index);
-        return CGAM_OK;
-    }
-    void *all = NULL;
-    double *r = NULL;
-    leading *list = cgam_alloc(env, (size_t)mine + 1, sizeof *list);
-    if (!list) return cgam_fail_nomem(env, "leaders");
-    top_of(m->r + here.from, here.size, mine, index);
-    for (int64_t j = 0; j < mine; j++)
-        list[j] = (leading){m->r[here.from + index[j]], here.from + index[j]};
-    qsort(list, (size_t)mine, sizeof *list, by_row);
-    cgam_status status = cgam_rows_collect(env, Z, sizeof *list, mine, list, &count, &all);
-    cgam_free(env, list);
-    if (status == CGAM_OK) {
-        list = all;
-        r = cgam_alloc(env, (size_t)count + 1, sizeof *r);
-        if (!r) status = cgam_fail_nomem(env, "leaders");
-        for (int64_t j = 0; r && j < count; j++) r[j] = list[j].r;
-        if (r) top_of(r, count, k, index);
-        for (int64_t j = 0; r && j < k; j++) index[j] = list[index[j]].row;
-    }
-    cgam_free(env, r);
-    cgam_free(env, all);
-    return status;
 }

@@ -1,10 +1,12 @@
-/* route.c: see route.h; what follows from each way is told in recall.h and docs/roofline.md. */
-#include "memory/recall.h"
+/* route.c: see route.h; what follows from each way is in cgam/recall.h and docs/roofline.md. */
+#include "memory/route.h"
+#include "memory/results.h"
 
 #include "base/names.h"
 #include "num/attend.h"
 #include "num/cpu/f32.h"
 #include "num/gemm_pass.h"
+#include "num/vec.h"
 
 #include <math.h>
 
@@ -32,19 +34,17 @@ cgam_reach cgam_reach_of(const cgam_recall *plan, cgam_status *status)
                       .matrices = (double)bank->Z.n * (double)bank->Z.d >= LARGE,
                       .size = bank->info.norm_max};
     if (by_rows) {
-        cgam_tally t;
-        cgam_tally_open(&t, &bank->Z, ">>+");
-        while (cgam_tally_next(&t))
-            for (int64_t i = t.from; i < t.to; i++) {
-                double pivot = fabs(cgam_dplr_dinv(A)[i]), row = pivot * sqrt(bank->norm2[i]);
-                t.x[0] = fmax(t.x[0], pivot);
-                t.x[1] = fmax(t.x[1], row);
-                t.x[2] += row * row;
-            }
-        *status = cgam_tally_close(bank->env, &t);
-        can.pivot_max = fmax(t.x[0], 0);
-        can.row_max = fmax(t.x[1], 0);
-        can.row_norm = sqrt(t.x[2]);
+        double most, row_most, squares;
+        CGAM_REDUCE(&bank->Z, i, CGAM_MAX(most), CGAM_MAX(row_most), CGAM_SUM(squares)) {
+            double pivot = fabs(cgam_dplr_dinv(A)[i]), row = pivot * sqrt(bank->norm2[i]);
+            most = fmax(most, pivot);
+            row_most = fmax(row_most, row);
+            squares += row * row;
+        }
+        *status = cgam_rows_status(&bank->Z);
+        can.pivot_max = fmax(most, 0);
+        can.row_max = fmax(row_most, 0);
+        can.row_norm = sqrt(squares);
     }
     can.refines = can.streams && can.pivot_max > PIVOT_EXACT;
     /* what falls back from a sketch is to be known as well as double allows, and so is a threshold */
@@ -58,26 +58,32 @@ cgam_reach cgam_reach_of(const cgam_recall *plan, cgam_status *status)
 }
 
 /* How many queries, at most `most`, have their vectors in `doubles`. */
-static int64_t fitting(const cgam_recall *plan, double doubles, int64_t most)
+static int64_t queries_fitting(const cgam_recall *plan, double doubles, int64_t most)
 {
     double each = (double)plan->bank->Z.n * (CGAM_QUERY_VECTORS + CGAM_QUERY_SCORES);
     return (int64_t)fmax(1, fmin(floor(doubles / each), (double)most));
 }
 
-cgam_route cgam_route_choose(const cgam_recall *plan, const cgam_recall_in *in,
-                             const cgam_recall_out *out, int64_t queries)
+bool cgam_route_multiplies(const cgam_recall *plan, int64_t queries)
+{
+    return plan->can.matrices && queries >= CGAM_ROUTE_SHARE;
+}
+
+/* The way of so many queries. */
+static cgam_route choose_route(const cgam_recall *plan, const cgam_recall_in *in,
+                               const cgam_recall_out *out, int64_t queries)
 {
     const cgam_reach *can = &plan->can;
     const cgam_recall_opts *o = &plan->opts;
-    bool many = can->matrices && queries >= CGAM_ROUTE_SHARE;
+    bool many = cgam_route_multiplies(plan, queries);
     /* on a small bank the vectors of the gates cost little, and with them what rounding did to them */
     bool gates = in->c && o->alpha > 0 && o->lambda > 0 && !can->matrices;
     bool vectors = gates || plan->twins || cgam_recall_sparse(plan) || o->certify || out->p ||
                    out->s || out->r || out->top > CGAM_ATTEND_LEADERS_MAX ||
                    (in->c && in->c_per_query && !can->direct);
     cgam_route route = {CGAM_PATH_VECTORS, CGAM_F64,
-                        fitting(plan, GROUP_DOUBLES, CGAM_ROUTE_SHARE)};
-    int64_t together = fitting(plan, TOGETHER_DOUBLES, CGAM_RECALL_GROUP);
+                        queries_fitting(plan, GROUP_DOUBLES, CGAM_ROUTE_SHARE)};
+    int64_t together = queries_fitting(plan, TOGETHER_DOUBLES, CGAM_RECALL_GROUP);
     if (o->mode == CGAM_FIRST && !vectors) {
         route = (cgam_route){CGAM_PATH_PASS, can->f32 ? CGAM_F32 : CGAM_F64, CGAM_ROUTE_SHARE};
         if (many) route.path = CGAM_PATH_MATRICES;
@@ -97,8 +103,37 @@ cgam_route cgam_route_choose(const cgam_recall *plan, const cgam_recall_in *in,
     return route;
 }
 
+/* The group that begins at x->from. */
+static void set_group(cgam_schedule *x)
+{
+    if (x->from >= x->rest_from) x->route = x->rest;
+    int64_t left = x->in->queries - x->from;
+    x->count = left < x->route.group ? left : x->route.group;
+}
+
+cgam_schedule cgam_schedule_open(const cgam_recall *plan, const cgam_recall_in *in,
+                                 const cgam_recall_out *out)
+{
+    cgam_schedule x = {.plan = plan, .in = in, .out = out, .rest_from = in->queries};
+    x.route = x.rest = choose_route(plan, in, out, in->queries);
+    int64_t rest = in->queries % x.route.group;
+    if (!cgam_route_multiplies(plan, rest)) {
+        x.rest_from -= rest;
+        x.rest = choose_route(plan, in, out, rest);
+    }
+    set_group(&x);
+    return x;
+}
+
+bool cgam_schedule_next(cgam_schedule *x)
+{
+    x->from += x->count;
+    set_group(x);
+    return x->count > 0;
+}
+
 cgam_route cgam_recall_route(const cgam_recall *plan, const cgam_recall_in *in,
                              const cgam_recall_out *out)
 {
-    return cgam_route_choose(plan, in, out, in->queries);
+    return cgam_schedule_open(plan, in, out).route;
 }

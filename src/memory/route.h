@@ -1,9 +1,9 @@
-/* route.h: which way a recall takes. Whatever decides between ways is decided here: paths, f32 or
- * double, and how many queries go together. */
+/* route.h (inside): which way the queries of a call take. All decisions between ways are made in route.c, once a call:
+ * the path, f32 or double, and how many queries go together. */
 #ifndef CGAM_SRC_MEMORY_ROUTE_H
 #define CGAM_SRC_MEMORY_ROUTE_H
 
-#include <cgam/recall.h>
+#include "memory/plan.h"
 
 enum {
     CGAM_ROUTE_SHARE = 8, /* queries that share a pass over the bank, each with sums of its own; so
@@ -16,25 +16,26 @@ enum {
  * gain from f32. */
 #define CGAM_ROUTE_F32_END 1e-6
 
-/* What a bank under its A(alpha) allows, whatever the queries. */
-typedef struct cgam_reach {
-    bool direct;      /* A^-1 Z v comes out of the pass that scores (num/dplr.h: cgam_dplr_range) */
-    bool streams;     /* coupled feedback runs inside the pass over Z */
-    bool refines;     /* that solve is not exact enough for the end: see coupled.c */
-    bool matrices;    /* the bank is large enough for queries to be multiplied as matrices */
-    bool f32;         /* it is large enough, and of a type and size, for products in f32 */
-    bool coupled_f32; /* the same for coupled feedback */
-    bool begins_f32;  /* coupled recalls begin in f32, which is above their tolerance */
-    double size;      /* max |zeta| */
-    double pivot_max; /* max |dinv| where rows are solved one by one, else 0 */
-    double row_max, row_norm; /* the same of |dinv_i| |zeta_i|, and their 2-norm */
-} cgam_reach;
-
 /* Of a plan that has its bank, options and gate; *status is left as it is where that could be told. */
 cgam_reach cgam_reach_of(const cgam_recall *plan, cgam_status *status);
 
-/* For the next of `queries` that are left of a call. */
-cgam_route cgam_route_choose(const cgam_recall *plan, const cgam_recall_in *in,
-                             const cgam_recall_out *out, int64_t queries);
+/* Do so many queries pay as matrices? */
+bool cgam_route_multiplies(const cgam_recall *plan, int64_t queries);
+
+/* The queries of a call in groups; fewer than CGAM_ROUTE_SHARE that are left by matrices are routed by their count. */
+typedef struct cgam_schedule {
+    const cgam_recall *plan;
+    const cgam_recall_in *in;
+    const cgam_recall_out *out;
+    int64_t from, count; /* the present group: queries [from, from + count), */
+    cgam_route route;    /* and its way */
+    int64_t rest_from;   /* from this query on */
+    cgam_route rest;     /* the way is this */
+} cgam_schedule;
+
+/* At the first group, which no other is larger than; and on to the next: false = that was the last. */
+cgam_schedule cgam_schedule_open(const cgam_recall *plan, const cgam_recall_in *in,
+                                 const cgam_recall_out *out);
+bool cgam_schedule_next(cgam_schedule *x);
 
 #endif

@@ -6,6 +6,7 @@
  * omega = -nu. In the other cases the n x n matrix is decomposed and the modes are explicit. */
 #include "memory/spectrum.h"
 #include "base/blas.h"
+#include "memory/gate.h"
 
 #include <float.h>
 #include <math.h>
@@ -21,12 +22,13 @@ struct cgam_spectrum {
     double nu;         /* common squared norm, when the kernel counts */
 };
 
-static int64_t length(const cgam_spectrum *sp)
+static int64_t mode_length(const cgam_spectrum *sp)
 {
     return sp->through_bank ? sp->bank->Z.d : sp->bank->Z.n;
 }
 
-cgam_status cgam_eigen(cgam_env *env, int64_t size, bool vectors, double *C, double *values)
+cgam_status cgam_eigen_symmetric(cgam_env *env, int64_t size, bool vectors, double *C,
+                                 double *values)
 {
     lapack_int info = LAPACKE_dsyevd(LAPACK_COL_MAJOR, vectors ? 'V' : 'N', 'U', (lapack_int)size,
                                      C, (lapack_int)size, values);
@@ -41,7 +43,7 @@ static double rank_floor(const cgam_bank *bank, double mu_max)
 }
 
 /* Room for a size x size matrix, or a message that names the size. */
-static double *square(cgam_env *env, int64_t size)
+static double *new_square(cgam_env *env, int64_t size)
 {
     double bytes = 8.0 * (double)size * (double)size;
     double *C = bytes < 0.8 * (double)cgam_memory_available()
@@ -58,11 +60,11 @@ cgam_status cgam_bank_eigenvalues(const cgam_bank *bank, double *mu, cgam_gram_i
     cgam_env *env = bank->env;
     int64_t n = bank->Z.n, d = bank->Z.d, size = n < d ? n : d;
     *out = (cgam_gram_info){0};
-    double *C = square(env, size);
+    double *C = new_square(env, size);
     if (!C) return CGAM_E_NOMEM;
     cgam_status status = n <= d ? cgam_rows_gram_outer(env, &bank->Z, C)
                                 : cgam_rows_gram(env, &bank->Z, NULL, C, size);
-    if (status == CGAM_OK) status = cgam_eigen(env, size, false, C, mu);
+    if (status == CGAM_OK) status = cgam_eigen_symmetric(env, size, false, C, mu);
     if (status == CGAM_OK) {
         out->mu_max = fmax(mu[size - 1], 0);
         for (int64_t k = 0; k < size; k++) out->rank += mu[k] > rank_floor(bank, out->mu_max);
@@ -98,11 +100,11 @@ static cgam_status decompose_through_bank(cgam_spectrum *sp)
     const cgam_bank *bank = sp->bank;
     int64_t n = bank->Z.n, d = bank->Z.d;
     sp->through_bank = true;
-    sp->gram = square(bank->env, d);
+    sp->gram = new_square(bank->env, d);
     if (!sp->gram) return CGAM_E_NOMEM;
     cgam_status status = cgam_rows_gram(bank->env, &bank->Z, NULL, sp->gram, d);
     memcpy(sp->F, sp->gram, (size_t)(d * d) * sizeof *sp->F);
-    if (status == CGAM_OK) status = cgam_eigen(bank->env, d, true, sp->F, sp->omega);
+    if (status == CGAM_OK) status = cgam_eigen_symmetric(bank->env, d, true, sp->F, sp->omega);
     if (status != CGAM_OK) return status;
     double mu_max = fmax(sp->omega[d - 1], 0), floor = rank_floor(bank, mu_max);
     int64_t skip = 0; /* what belongs to the kernel of Z comes first */
@@ -131,7 +133,7 @@ static cgam_status decompose_dense(cgam_spectrum *sp)
     if (status == CGAM_OK) status = cgam_rows_gram_outer(bank->env, &bank->Z, sp->F);
     if (status != CGAM_OK) return status;
     for (int64_t i = 0; i < n; i++) sp->F[i * n + i] = 0;
-    status = cgam_eigen(bank->env, n, true, sp->F, sp->omega);
+    status = cgam_eigen_symmetric(bank->env, n, true, sp->F, sp->omega);
     if (status != CGAM_OK) return status;
     sp->info.modes = n;
     sp->info.rank = gram.rank;
@@ -155,10 +157,10 @@ cgam_status cgam_spectrum_new(const cgam_bank *bank, cgam_spectrum **out)
     sp->nu = NAN;
     cgam_status status = CGAM_OK;
     if (bank->info.equal_norms)
-        status = cgam_vectors_pick(env, &bank->Z, bank->norm2, 1, &(int64_t){0}, &sp->nu);
+        status = cgam_vec_pick(&bank->Z, bank->norm2, 1, &(int64_t){0}, &sp->nu);
     if (status != CGAM_OK) goto fail;
     status = CGAM_E_NOMEM;
-    sp->F = square(env, through ? d : n);
+    sp->F = new_square(env, through ? d : n);
     if (!sp->F) goto fail;
     sp->omega = cgam_alloc(env, (size_t)(through ? d : n), sizeof *sp->omega);
     if (!sp->omega) {
@@ -194,7 +196,7 @@ static cgam_status analyse(const cgam_spectrum *sp, const double *x, double *c, 
         if (status != CGAM_OK) return status;
         in = scratch;
     }
-    int m = (int)sp->info.modes, len = (int)length(sp);
+    int m = (int)sp->info.modes, len = (int)mode_length(sp);
     if (m) cblas_dgemv(CblasRowMajor, CblasNoTrans, m, len, 1, sp->F, len, in, 1, 0, c, 1);
     return CGAM_OK;
 }
@@ -203,7 +205,7 @@ static cgam_status analyse(const cgam_spectrum *sp, const double *x, double *c, 
 static cgam_status synthesise(const cgam_spectrum *sp, const double *c, double *y, double *scratch)
 {
     double *to = sp->through_bank ? scratch : y;
-    int m = (int)sp->info.modes, len = (int)length(sp);
+    int m = (int)sp->info.modes, len = (int)mode_length(sp);
     memset(to, 0, (size_t)len * sizeof *to);
     if (m) cblas_dgemv(CblasRowMajor, CblasTrans, m, len, 1, sp->F, len, c, 1, 0, to, 1);
     return sp->through_bank ? cgam_bank_score(sp->bank, scratch, y) : CGAM_OK;
@@ -212,40 +214,39 @@ static cgam_status synthesise(const cgam_spectrum *sp, const double *c, double *
 /* Splits x into c = V'x and what is orthogonal to all modes, rest = x - V c (NULL = not wanted).
  * Twice is enough: after one projection the rest keeps a part along the modes of relative size
  * eps |x| / |rest|, which a gain of 1 / eta would show. */
-static cgam_status split(const cgam_spectrum *sp, const double *x, double *c, double *rest)
+static cgam_status split_by_modes(const cgam_spectrum *sp, const double *x, double *c, double *rest)
 {
     cgam_env *env = sp->bank->env;
     const cgam_rows *Z = &sp->bank->Z;
-    cgam_span here = cgam_rows_span(Z);
     int64_t m = sp->info.modes;
     double *scratch = cgam_alloc(env, (size_t)(Z->d + m), sizeof *scratch), *again = scratch + Z->d;
-    double *part = cgam_vectors_new(env, Z, 1);
+    double *part = cgam_vec_new(env, Z, 1);
     cgam_status status =
         scratch && part ? analyse(sp, x, c, scratch) : cgam_fail_nomem(env, "modes of a vector");
     if (status != CGAM_OK) {
         /* nothing to split */
     } else if (rest && sp->info.kernel > 0) {
-        cgam_vectors_copy(Z, rest, x);
+        cgam_vec_copy(Z, rest, x);
         memcpy(again, c, (size_t)m * sizeof *again);
         for (int twice = 0; twice < 2 && status == CGAM_OK; twice++) {
             status = synthesise(sp, again, part, scratch);
-            for (int64_t i = here.from; i < here.to; i++) rest[i] -= part[i];
+            CGAM_EACH_ROW(Z, i) rest[i] -= part[i];
             if (status == CGAM_OK && twice == 0) status = analyse(sp, rest, again, scratch);
         }
         /* modes of weak directions are unit vectors to eps mu_max / mu_k only; with what the second
          * projection found, V c and the rest add up to x all the same */
         for (int64_t k = 0; k < m && status == CGAM_OK; k++) c[k] += again[k];
     } else if (rest) {
-        cgam_vectors_fill(Z, rest, 0);
+        cgam_vec_fill(Z, rest, 0);
     }
     cgam_free(env, scratch);
-    cgam_vectors_free(env, Z, part);
+    cgam_vec_free(env, Z, part);
     return status;
 }
 
 cgam_status cgam_spectrum_analyse(const cgam_spectrum *sp, const double *x, double *c)
 {
-    return split(sp, x, c, NULL);
+    return split_by_modes(sp, x, c, NULL);
 }
 
 cgam_status cgam_spectrum_rows(const cgam_spectrum *sp, int64_t begin, int64_t count, double *out)
@@ -272,28 +273,28 @@ cgam_status cgam_spectrum_rows(const cgam_spectrum *sp, int64_t begin, int64_t c
     return status;
 }
 
-typedef struct room {
+typedef struct modes {
     double *c, *rest, *scratch;
-} room;
+} modes;
 
-static cgam_status room_new(const cgam_spectrum *sp, room *w)
+static cgam_status modes_new(const cgam_spectrum *sp, modes *w)
 {
     cgam_env *env = sp->bank->env;
     w->c = cgam_alloc(env, (size_t)(2 * sp->info.modes + 1), sizeof *w->c);
-    w->rest = cgam_vectors_new(env, &sp->bank->Z, 1);
+    w->rest = cgam_vec_new(env, &sp->bank->Z, 1);
     w->scratch = cgam_alloc(env, (size_t)sp->bank->Z.d, sizeof *w->scratch);
     return w->c && w->rest && w->scratch ? CGAM_OK : cgam_fail_nomem(env, "modes of a vector");
 }
 
-static void room_free(const cgam_spectrum *sp, room *w)
+static void modes_free(const cgam_spectrum *sp, modes *w)
 {
     cgam_free(sp->bank->env, w->c);
-    cgam_vectors_free(sp->bank->env, &sp->bank->Z, w->rest);
+    cgam_vec_free(sp->bank->env, &sp->bank->Z, w->rest);
     cgam_free(sp->bank->env, w->scratch);
 }
 
 /* 1 / eta for one mode, or 0 where both the mode is critical and x does not excite it. */
-static bool inverse(double alpha, double omega, double amount, double size, double *gain)
+static bool invert_mode(double alpha, double omega, double amount, double size, double *gain)
 {
     double eta = 1 + alpha * omega;
     bool critical = fabs(eta) <= 4 * 0x1p-52 * (1 + fabs(alpha * omega));
@@ -307,26 +308,25 @@ cgam_status cgam_spectrum_solve(const cgam_spectrum *sp, double alpha, const dou
     cgam_env *env = sp->bank->env;
     if (!isfinite(alpha)) return cgam_fail(env, CGAM_E_ARG, "solve: alpha = %g", alpha);
     const cgam_rows *Z = &sp->bank->Z;
-    cgam_span here = cgam_rows_span(Z);
-    double size = cgam_vectors_norm(env, Z, x), gain;
+    double size = cgam_vec_norm(Z, x), gain;
     bool fine = true;
-    room w = {0};
-    cgam_status status = room_new(sp, &w);
-    if (status == CGAM_OK) status = split(sp, x, w.c, w.rest);
+    modes w = {0};
+    cgam_status status = modes_new(sp, &w);
+    if (status == CGAM_OK) status = split_by_modes(sp, x, w.c, w.rest);
     if (status == CGAM_OK) {
         for (int64_t k = 0; k < sp->info.modes; k++) {
-            fine &= inverse(alpha, sp->omega[k], w.c[k], size, &gain);
+            fine &= invert_mode(alpha, sp->omega[k], w.c[k], size, &gain);
             w.c[k] *= gain;
         }
         status = synthesise(sp, w.c, y, w.scratch);
     }
     if (status == CGAM_OK && sp->info.kernel > 0) {
-        fine &= inverse(alpha, -sp->nu, cgam_vectors_norm(env, Z, w.rest), size, &gain);
-        for (int64_t i = here.from; i < here.to; i++) y[i] += gain * w.rest[i];
+        fine &= invert_mode(alpha, -sp->nu, cgam_vec_norm(Z, w.rest), size, &gain);
+        CGAM_EACH_ROW(Z, i) y[i] += gain * w.rest[i];
     }
     if (status == CGAM_OK && !fine)
         status = cgam_fail(env, CGAM_E_SINGULAR, "A(alpha) is singular at alpha = %.17g", alpha);
-    room_free(sp, &w);
+    modes_free(sp, &w);
     return status;
 }
 
@@ -345,12 +345,12 @@ cgam_status cgam_spectrum_solve_range(const cgam_spectrum *sp, double alpha, con
         status = cgam_bank_score(sp->bank, v, work);
         if (status == CGAM_OK) status = cgam_spectrum_solve(sp, alpha, work, y);
     } else {
-        double size = cgam_vec_norm(d, v);
+        double size = cgam_array_norm(d, v);
         if (m)
             cblas_dgemv(CblasRowMajor, CblasNoTrans, (int)m, (int)d, 1, sp->F, (int)d, v, 1, 0,
                         work, 1);
         for (int64_t k = 0; k < m; k++) {
-            fine &= inverse(alpha, sp->omega[k], work[k], size, &gain);
+            fine &= invert_mode(alpha, sp->omega[k], work[k], size, &gain);
             work[k] *= gain * (sp->omega[k] + sp->nu);
         }
         status = synthesise(sp, work, y, work + m);
@@ -363,25 +363,24 @@ cgam_status cgam_spectrum_solve_range(const cgam_spectrum *sp, double alpha, con
 
 cgam_status cgam_spectrum_project_min(const cgam_spectrum *sp, const double *x, double *y)
 {
-    cgam_span here = cgam_rows_span(&sp->bank->Z);
     double near = sp->info.omega_min + 1e-9 * fmax(fabs(sp->info.omega_min), sp->info.mu_max);
-    room w = {0};
-    cgam_status status = room_new(sp, &w);
-    if (status == CGAM_OK) status = split(sp, x, w.c, w.rest);
+    modes w = {0};
+    cgam_status status = modes_new(sp, &w);
+    if (status == CGAM_OK) status = split_by_modes(sp, x, w.c, w.rest);
     if (status == CGAM_OK) {
         for (int64_t k = 0; k < sp->info.modes; k++)
             if (sp->omega[k] > near) w.c[k] = 0;
         status = synthesise(sp, w.c, y, w.scratch);
     }
     if (status == CGAM_OK && sp->info.kernel > 0)
-        for (int64_t i = here.from; i < here.to; i++) y[i] += w.rest[i];
-    room_free(sp, &w);
+        CGAM_EACH_ROW(&sp->bank->Z, i) y[i] += w.rest[i];
+    modes_free(sp, &w);
     return status;
 }
 
 /* Growth of one mode over time x = t / tau, times exp(-shift): what remains of the start,
  * exp(-eta x), and what the input adds, (1 - exp(-eta x)) / eta, which is x when eta = 0. */
-static void growth(double eta, double x, double shift, double *start, double *input)
+static void grow_mode(double eta, double x, double shift, double *start, double *input)
 {
     *start = exp(-eta * x - shift);
     if (fabs(eta * x) < 1e-8) /* the series to second order is exact to rounding */
@@ -397,34 +396,33 @@ cgam_status cgam_spectrum_transient_scaled(const cgam_spectrum *sp, double alpha
 {
     cgam_env *env = sp->bank->env;
     const cgam_rows *Z = &sp->bank->Z;
-    cgam_span here = cgam_rows_span(Z);
     int64_t m = sp->info.modes;
     if (!(tau > 0) || !(t >= 0) || !isfinite(t / tau) || !isfinite(alpha))
         return cgam_fail(env, CGAM_E_ARG, "transient: tau = %g, t = %g, alpha = %g", tau, t, alpha);
     double x = t / tau, fastest = -(1 + alpha * sp->info.omega_min) * x, start, input;
     /* no mode exceeds (|s0| + x |u|) exp(fastest) */
-    double of_u = cgam_vectors_norm(env, Z, u), of_s0 = s0 ? cgam_vectors_norm(env, Z, s0) : 1;
+    double of_u = cgam_vec_norm(Z, u), of_s0 = s0 ? cgam_vec_norm(Z, s0) : 1;
     double size = fmax(log(of_u) + log(x), log(of_s0)) + 1;
     *shift = fmax(fmax(fastest, 0) + fmax(size, 0) - 600, 0);
-    room w = {0};
-    double *rest0 = cgam_vectors_new(env, Z, 1);
-    cgam_status status = rest0 ? room_new(sp, &w) : cgam_fail_nomem(env, "a transient");
-    if (rest0) cgam_vectors_fill(Z, rest0, 0);
-    if (status == CGAM_OK) status = split(sp, u, w.c, w.rest);
-    if (status == CGAM_OK && s0) status = split(sp, s0, w.c + m, rest0);
+    modes w = {0};
+    double *rest0 = cgam_vec_new(env, Z, 1);
+    cgam_status status = rest0 ? modes_new(sp, &w) : cgam_fail_nomem(env, "a transient");
+    if (rest0) cgam_vec_fill(Z, rest0, 0);
+    if (status == CGAM_OK) status = split_by_modes(sp, u, w.c, w.rest);
+    if (status == CGAM_OK && s0) status = split_by_modes(sp, s0, w.c + m, rest0);
     if (status == CGAM_OK) {
         for (int64_t k = 0; k < m; k++) {
-            growth(1 + alpha * sp->omega[k], x, *shift, &start, &input);
+            grow_mode(1 + alpha * sp->omega[k], x, *shift, &start, &input);
             w.c[k] = input * w.c[k] + (s0 ? start * w.c[m + k] : 0);
         }
         status = synthesise(sp, w.c, s, w.scratch);
     }
     if (status == CGAM_OK && sp->info.kernel > 0) {
-        growth(1 - alpha * sp->nu, x, *shift, &start, &input);
-        for (int64_t i = here.from; i < here.to; i++) s[i] += input * w.rest[i] + start * rest0[i];
+        grow_mode(1 - alpha * sp->nu, x, *shift, &start, &input);
+        CGAM_EACH_ROW(Z, i) s[i] += input * w.rest[i] + start * rest0[i];
     }
-    cgam_vectors_free(env, Z, rest0);
-    room_free(sp, &w);
+    cgam_vec_free(env, Z, rest0);
+    modes_free(sp, &w);
     return status;
 }
 
@@ -434,8 +432,7 @@ cgam_status cgam_spectrum_transient(const cgam_spectrum *sp, double alpha, doubl
     double shift;
     cgam_status status = cgam_spectrum_transient_scaled(sp, alpha, tau, t, u, s0, s, &shift);
     if (status != CGAM_OK || shift == 0) return status;
-    cgam_span here = cgam_rows_span(&sp->bank->Z);
-    for (int64_t i = here.from; i < here.to; i++) {
+    CGAM_EACH_ROW(&sp->bank->Z, i) {
         /* log |s| + shift tells whether the result still is a double */
         double exponent = log(fabs(s[i])) + shift;
         if (s[i] != 0) s[i] = copysign(exponent < 709 ? exp(exponent) : DBL_MAX, s[i]);

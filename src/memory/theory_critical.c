@@ -38,7 +38,7 @@ static const char TIE[] = "the largest entries of P_min w are equal";
 static const char ALONE[] = "there is only one memory";
 
 /* The winner along P_min w. */
-static cgam_status lead_by(const cgam_spectrum *sp, const double *w, cgam_winner *out)
+static cgam_status find_winner_along(const cgam_spectrum *sp, const double *w, cgam_winner *out)
 {
     const cgam_bank *bank = cgam_spectrum_bank(sp);
     int64_t n = bank->Z.n;
@@ -46,11 +46,11 @@ static cgam_status lead_by(const cgam_spectrum *sp, const double *w, cgam_winner
     if (!y) return cgam_fail_nomem(bank->env, "a winner");
     cgam_status status = cgam_spectrum_project_min(sp, w, y);
     if (status == CGAM_OK) {
-        double size = cgam_vec_norm(n, y);
+        double size = cgam_array_norm(n, y);
         out->index = -1;
         int64_t best = leader(n, y, &out->gap);
         if (n == 1) out->reason = ALONE;
-        else if (!(size > 1e-12 * cgam_vec_norm(n, w))) out->reason = NOT_EXCITED;
+        else if (!(size > 1e-12 * cgam_array_norm(n, w))) out->reason = NOT_EXCITED;
         else if (!(out->gap > 1e-12 * size)) out->reason = TIE;
         else out->index = best;
     }
@@ -75,7 +75,7 @@ cgam_status cgam_supercritical_winner(const cgam_spectrum *spectrum, double alph
     double *w = cgam_alloc(bank->env, (size_t)n, sizeof *w);
     if (!w) return cgam_fail_nomem(bank->env, "a winner");
     for (int64_t i = 0; i < n; i++) w[i] = (s0 ? s0[i] : 0) + u[i] / out->gamma;
-    cgam_status status = lead_by(spectrum, w, out);
+    cgam_status status = find_winner_along(spectrum, w, out);
     cgam_free(bank->env, w);
     return status;
 }
@@ -131,7 +131,7 @@ static cgam_status leads_by(const cgam_spectrum *sp, double alpha, double tau, d
 }
 
 /* (1 - exp(-eta x)) / eta, the gain of an input over time x, times exp(-gamma x). */
-static double gain(double eta, double gamma, double x)
+static double gain_over_time(double eta, double gamma, double x)
 {
     if (fabs(eta * x) < 1e-8) return x * exp(-gamma * x);
     return (exp(-gamma * x) - exp(-(eta + gamma) * x)) / eta;
@@ -155,10 +155,12 @@ static cgam_status safe_time(const cgam_spectrum *sp, double alpha, double tau, 
     for (int k = 0; k < 200 && status == CGAM_OK; k++, x *= 2) {
         double squares = 0;
         for (int64_t m = 0; m < info.modes; m++) {
-            double part = omega[m] > near ? c[m] * gain(1 + alpha * omega[m], gamma, x) : 0;
+            double part =
+                omega[m] > near ? c[m] * gain_over_time(1 + alpha * omega[m], gamma, x) : 0;
             squares += part * part;
         }
-        if (gap * gain(-gamma, gamma, x) >= fmax(need, 0) * exp(-gamma * x) + sqrt(2 * squares))
+        if (gap * gain_over_time(-gamma, gamma, x) >=
+            fmax(need, 0) * exp(-gamma * x) + sqrt(2 * squares))
             break;
     }
     *time = tau * x;
@@ -214,7 +216,7 @@ cgam_status cgam_supercritical_horizon(const cgam_spectrum *spectrum, double alp
         return CGAM_OK;
     }
     cgam_winner lead = {0};
-    cgam_status status = lead_by(spectrum, u, &lead);
+    cgam_status status = find_winner_along(spectrum, u, &lead);
     if (status != CGAM_OK) return status;
     out->gap = lead.gap;
     out->reason = lead.reason;

@@ -9,9 +9,10 @@
  * A - lambda^2 beta (diag p* - p*p*') loses positive definiteness. A step is kept when the margin
  * neither falls by more than a factor 0.3 nor jumps up, and p moves little; else it is halved, so
  * steps shrink with the margin and the end is met to tol. */
+#include "memory/gate.h"
 #include <cgam/theory.h>
 
-#include "memory/recall.h"
+#include "memory/engines.h"
 #include "memory/spectrum.h"
 
 #include <math.h>
@@ -33,7 +34,7 @@ static cgam_status perpendicular_dense(const cgam_bank *bank, double mu_G, doubl
         /* G 1 = mu_G 1, so (I - J) G (I - J) = G - mu_G J */
         for (int64_t i = 0; i < n; i++)
             for (int64_t j = 0; j <= i; j++) G[i * n + j] += (trace - mu_G) / (double)n;
-        status = cgam_eigen(env, n, false, G, values);
+        status = cgam_eigen_symmetric(env, n, false, G, values);
         *mu = values[0];
     }
     cgam_free(env, G);
@@ -42,32 +43,30 @@ static cgam_status perpendicular_dense(const cgam_bank *bank, double mu_G, doubl
 }
 
 /* Is G1 = mu_G 1? */
-static cgam_status balance(const cgam_bank *bank, bool *balanced, double *mu_G)
+static cgam_status measure_balance(const cgam_bank *bank, bool *balanced, double *mu_G)
 {
     cgam_env *env = bank->env;
     int64_t n = bank->Z.n;
-    double *one = cgam_vectors_new(env, &bank->Z, 1);
+    double *one = cgam_vec_new(env, &bank->Z, 1);
     double *sum = cgam_alloc(env, (size_t)bank->Z.d, sizeof *sum);
     cgam_status status = one && sum ? CGAM_OK : cgam_fail_nomem(env, "row sums");
     if (status == CGAM_OK) {
-        cgam_vectors_fill(&bank->Z, one, 1);
+        cgam_vec_fill(&bank->Z, one, 1);
         status = cgam_bank_combine(bank, one, sum);
     }
     if (status == CGAM_OK) status = cgam_bank_score(bank, sum, one);
     if (status == CGAM_OK) {
-        cgam_tally t;
-        cgam_tally_open(&t, &bank->Z, "<>+");
-        while (cgam_tally_next(&t))
-            for (int64_t i = t.from; i < t.to; i++) {
-                t.x[0] = fmin(t.x[0], one[i]);
-                t.x[1] = fmax(t.x[1], one[i]);
-                t.x[2] += one[i];
-            }
-        status = cgam_tally_close(env, &t);
-        *mu_G = t.x[2] / (double)n;
-        *balanced = t.x[1] - t.x[0] <= 1e-9 * fmax(1, fabs(*mu_G));
+        double low, high, total;
+        CGAM_REDUCE(&bank->Z, i, CGAM_MIN(low), CGAM_MAX(high), CGAM_SUM(total)) {
+            low = fmin(low, one[i]);
+            high = fmax(high, one[i]);
+            total += one[i];
+        }
+        status = cgam_rows_status(&bank->Z);
+        *mu_G = total / (double)n;
+        *balanced = high - low <= 1e-9 * fmax(1, fabs(*mu_G));
     }
-    cgam_vectors_free(env, &bank->Z, one);
+    cgam_vec_free(env, &bank->Z, one);
     cgam_free(env, sum);
     return status;
 }
@@ -80,7 +79,7 @@ cgam_status cgam_coupled_critical_find(const cgam_bank *bank, double lambda, dou
     *out = (cgam_coupled_critical){.alpha = NAN, .mu_perp_min = NAN};
     out->unit = bank->info.unit;
     out->weak = feedback < 1;
-    cgam_status status = balance(bank, &out->balanced, &mu_G);
+    cgam_status status = measure_balance(bank, &out->balanced, &mu_G);
     if (status != CGAM_OK || !out->balanced || n < 2) return status;
     if (n <= bank->Z.d) {
         status = perpendicular_dense(bank, mu_G, &out->mu_perp_min);
@@ -109,18 +108,17 @@ typedef struct branch {
     const cgam_bank *bank;
     double lambda, beta;
     const double *b, *u;
-    double *room;  /* s0, a, s, r, p of a trial point: [5, n] */
-    double *p;     /* [n] the point last kept */
-    double p_step; /* how far the trial moved from it */
+    double *work;    /* s0, a, s, r, p of a trial point: [5, n] */
+    double *p_trial; /* p of it */
+    double *p;       /* [n] the point last kept */
+    double p_step;   /* how far the trial moved from it */
 } branch;
 
 /* The fixed point at alpha from the p last kept, and its margin; ok = it converged. */
-static cgam_status trial(branch *br, double alpha, bool first, double *margin, bool *ok)
+static cgam_status solve_at_alpha(branch *br, double alpha, bool first, double *margin, bool *ok)
 {
     const cgam_rows *Z = &br->bank->Z;
-    cgam_env *env = br->bank->env;
-    cgam_span here = cgam_rows_span(Z);
-    int64_t n = here.size;
+    int64_t n = cgam_vec_size(Z);
     cgam_recall_opts o = cgam_recall_opts_default();
     o.mode = CGAM_COUPLED;
     o.alpha = alpha;
@@ -131,25 +129,19 @@ static cgam_status trial(branch *br, double alpha, bool first, double *margin, b
     cgam_recall *plan;
     cgam_status status = cgam_recall_new(br->bank, &o, &plan);
     if (status != CGAM_OK) return status;
-    cgam_query m = {.b = br->b,
-                    .s0 = br->room,
-                    .a = br->room + n,
-                    .s = br->room + 2 * n,
-                    .r = br->room + 3 * n,
-                    .p = br->room + 4 * n};
-    status = cgam_gate_solve(plan->gate, br->u, m.s0, NULL);
-    if (status == CGAM_OK) m.half_us0 = 0.5 * cgam_vectors_dot(env, Z, br->u, m.s0);
-    for (int64_t i = here.from; i < here.to; i++) m.a[i] = br->b[i] + br->lambda * m.s0[i];
+    double *s0 = br->work, *a = s0 + n;
+    cgam_settled m = {
+        .in = {.b = br->b, .s0 = s0, .a = a}, .s = a + n, .r = a + 2 * n, .p = a + 3 * n};
+    status = cgam_gate_solve(plan->gate, br->u, s0, NULL);
+    if (status == CGAM_OK) m.in.half_us0 = 0.5 * cgam_vec_dot(Z, br->u, s0);
+    CGAM_EACH_ROW(Z, i) a[i] = br->b[i] + br->lambda * s0[i];
     if (status == CGAM_OK) status = cgam_coupled_solve(plan, 1, &m, first ? NULL : br->p);
-    *ok = m.end == CGAM_END_CONVERGED || m.end == CGAM_END_STALLED;
+    *ok = m.trace.end == CGAM_END_CONVERGED || m.trace.end == CGAM_END_STALLED;
+    br->p_trial = m.p;
     br->p_step = 0;
     if (!first && status == CGAM_OK) {
-        cgam_tally t;
-        cgam_tally_open(&t, Z, ">");
-        while (cgam_tally_next(&t))
-            for (int64_t i = t.from; i < t.to; i++) t.x[0] = fmax(t.x[0], fabs(m.p[i] - br->p[i]));
-        status = cgam_tally_close(env, &t);
-        br->p_step = fmax(t.x[0], 0);
+        br->p_step = cgam_vec_max_diff(Z, m.p, br->p);
+        status = cgam_rows_status(Z);
     }
     if (status == CGAM_OK)
         status = cgam_fold_margin(plan->gate, br->beta, br->lambda, m.p, margin, NULL);
@@ -161,7 +153,6 @@ cgam_status cgam_fold_find(const cgam_bank *bank, double lambda, double beta, co
                            const double *u, double alpha_max, double tol, cgam_fold *out)
 {
     cgam_env *env = bank->env;
-    int64_t n = cgam_rows_span(&bank->Z).size;
     *out = (cgam_fold){.alpha = NAN};
     if (!(lambda >= 0 && beta > 0 && alpha_max > 0 && tol > 0))
         return cgam_fail(env, CGAM_E_ARG, "fold: lambda = %g, beta = %g, alpha_max = %g, tol = %g",
@@ -170,32 +161,32 @@ cgam_status cgam_fold_find(const cgam_bank *bank, double lambda, double beta, co
     cgam_status status = cgam_gate_critical(bank, CGAM_EFFORT_FULL, &crit);
     if (status != CGAM_OK) return status;
     alpha_max = fmin(alpha_max, crit.alpha * (1 - 1e-8));
-    branch br = {bank, lambda, beta, b, u, NULL, NULL, 0};
-    br.room = cgam_vectors_new(env, &bank->Z, 5);
-    br.p = cgam_vectors_new(env, &bank->Z, 1);
-    if (!br.room || !br.p) {
+    branch br = {.bank = bank, .lambda = lambda, .beta = beta, .b = b, .u = u};
+    br.work = cgam_vec_new(env, &bank->Z, 5);
+    br.p = cgam_vec_new(env, &bank->Z, 1);
+    if (!br.work || !br.p) {
         status = cgam_fail_nomem(env, "a branch of fixed points");
         goto done;
     }
     double alpha = 0, step = alpha_max / 32, margin = 0, next;
     bool ok = false;
-    status = trial(&br, 0, true, &margin, &ok);
+    status = solve_at_alpha(&br, 0, true, &margin, &ok);
     if (status != CGAM_OK) goto done;
     out->margin = margin;
     if (!ok || margin <= 0) { /* already past the fold without any penalty */
         out->alpha = 0;
         goto done;
     }
-    cgam_vectors_copy(&bank->Z, br.p, br.room + 4 * n);
+    cgam_vec_copy(&bank->Z, br.p, br.p_trial);
     while (alpha < alpha_max) {
         double to = fmin(alpha + step, alpha_max);
-        status = trial(&br, to, false, &next, &ok);
+        status = solve_at_alpha(&br, to, false, &next, &ok);
         if (status != CGAM_OK) goto done;
         out->steps++;
         if (ok && next > 0.3 * margin && next < 1.5 * margin && br.p_step < 0.05) {
             alpha = to;
             margin = out->margin = next;
-            cgam_vectors_copy(&bank->Z, br.p, br.room + 4 * n);
+            cgam_vec_copy(&bank->Z, br.p, br.p_trial);
             step = fmin(1.5 * step, alpha_max / 32);
         } else if (step <= tol) {
             out->alpha = alpha + 0.5 * step;
@@ -205,7 +196,7 @@ cgam_status cgam_fold_find(const cgam_bank *bank, double lambda, double beta, co
         }
     }
 done:
-    cgam_vectors_free(env, &bank->Z, br.room);
-    cgam_vectors_free(env, &bank->Z, br.p);
+    cgam_vec_free(env, &bank->Z, br.work);
+    cgam_vec_free(env, &bank->Z, br.p);
     return status;
 }

@@ -9,8 +9,8 @@
 #include <string.h>
 
 /* p[n] = softmax(beta Z xi), *lse = ln(sum exp(beta Z xi)). */
-static cgam_status attend(const cgam_bank *bank, double beta, const double *xi, double *p,
-                          double *lse)
+static cgam_status softmax_of_scores(const cgam_bank *bank, double beta, const double *xi,
+                                     double *p, double *lse)
 {
     int64_t n = bank->Z.n;
     cgam_status status = cgam_bank_score(bank, xi, p);
@@ -37,10 +37,10 @@ cgam_status cgam_hopfield_energy(const cgam_bank *bank, double beta, const doubl
     if (status != CGAM_OK) return status;
     double *p = cgam_alloc(bank->env, (size_t)bank->Z.n, sizeof *p), lse = 0;
     if (!p) return cgam_fail_nomem(bank->env, "an energy");
-    status = attend(bank, beta, xi, p, &lse);
+    status = softmax_of_scores(bank, beta, xi, p, &lse);
     double M = bank->info.norm_max;
-    *energy = -lse / beta + 0.5 * cgam_vec_dot(bank->Z.d, xi, xi) + log((double)bank->Z.n) / beta +
-              0.5 * M * M;
+    *energy = -lse / beta + 0.5 * cgam_array_dot(bank->Z.d, xi, xi) +
+              log((double)bank->Z.n) / beta + 0.5 * M * M;
     cgam_free(bank->env, p);
     return status;
 }
@@ -53,7 +53,7 @@ cgam_status cgam_hopfield_update(const cgam_bank *bank, double beta, const doubl
     if (status != CGAM_OK) return status;
     double *p = cgam_alloc(bank->env, (size_t)bank->Z.n, sizeof *p);
     if (!p) return cgam_fail_nomem(bank->env, "an update");
-    status = attend(bank, beta, xi, p, NULL);
+    status = softmax_of_scores(bank, beta, xi, p, NULL);
     if (status == CGAM_OK) status = cgam_bank_combine(bank, p, out);
     cgam_free(bank->env, p);
     return status;
@@ -75,7 +75,7 @@ cgam_status cgam_hopfield_settle(const cgam_bank *bank, double beta, const doubl
         status = cgam_hopfield_update(bank, beta, out, next);
         if (status != CGAM_OK) break;
         for (int64_t j = 0; j < d; j++) out[j] -= next[j];
-        moved = cgam_vec_norm(d, out);
+        moved = cgam_array_norm(d, out);
         memcpy(out, next, (size_t)d * sizeof *out);
         k++;
     }
@@ -136,7 +136,7 @@ cgam_status cgam_attention(cgam_env *env, int64_t m, int64_t n, int64_t d_k, int
     double *p = cgam_alloc(env, (size_t)n, sizeof *p);
     if (!p) status = cgam_fail_nomem(env, "attention");
     for (int64_t i = 0; i < m && status == CGAM_OK; i++) {
-        status = attend(keys, 1 / sqrt((double)d_k), Q + i * d_k, p, NULL);
+        status = softmax_of_scores(keys, 1 / sqrt((double)d_k), Q + i * d_k, p, NULL);
         cblas_dgemv(CblasRowMajor, CblasTrans, (int)n, (int)d_v, 1, V, (int)d_v, p, 1, 0,
                     out + i * d_v, 1);
     }

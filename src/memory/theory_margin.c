@@ -5,6 +5,7 @@
  *     f(p) = p^(A-1) - ((1 - p) / (n - 1))^(A-1) = (A - 1) beta gap ,
  * f rising from p = 0 to f(1) = 1; beyond that p = 1, exactly. Near A = 1 both powers are near 1, and f is
  * the difference of what they lack. */
+#include "memory/certify.h"
 #include <cgam/theory.h>
 
 #include "num/rounding.h"
@@ -22,7 +23,7 @@ bool cgam_margin_exact(double order, double beta, double gap)
 double cgam_margin_gap(double order, double beta) { return 1 / ((order - 1) * beta); }
 
 /* f(p), p < 1; *error, which may be NULL: what rounding did to it, log and expm1 being good to 4 ulp. */
-static double rise(double k, double m, double p, double *error)
+static double margin_function(double k, double m, double p, double *error)
 {
     double own = expm1(k * log(p)), other = expm1(k * log((1 - p) / m));
     if (error) *error = 32 * CGAM_U * (fabs(own) + fabs(other)) + 16 * CGAM_U * k + 4 * CGAM_TINY;
@@ -38,7 +39,7 @@ double cgam_margin_bound(int64_t n, double order, double beta, double gap)
     while (high - low > CGAM_U * high) {
         double p = 0.5 * (low + high);
         if (p <= low || p >= high) break;
-        if (rise(k, m, p, NULL) <= x) low = p;
+        if (margin_function(k, m, p, NULL) <= x) low = p;
         else high = p;
     }
     return low;
@@ -52,7 +53,7 @@ double cgam_margin_bound_below(int64_t n, double order, double beta, double gap)
     if (x >= 1) return 1;
     double p = cgam_margin_bound(n, order, beta, gap);
     for (double less = 0x1p-50; p > 0 && less < 1; less *= 4) {
-        double q = p * (1 - less), error, f = rise(k, m, q, &error);
+        double q = p * (1 - less), error, f = margin_function(k, m, q, &error);
         if (f + error <= x) return cgam_below(q);
     }
     return 0;

@@ -1,5 +1,6 @@
 /* theory_selfconsistent.c: the coupled fixed point p = softmax(beta (b + lambda A^-1 u + lambda^2 A^-1 p))
  * as theory sees it (theorem 3.4): energy, decomposition, contraction, fold margin. */
+#include "memory/certify.h"
 #include <cgam/theory.h>
 
 #include "base/blas.h"
@@ -62,44 +63,33 @@ cgam_status cgam_coupled_energy(const cgam_gate *gate, double beta, double lambd
 {
     cgam_env *env = gate->bank->env;
     const cgam_rows *Z = &gate->bank->Z;
-    cgam_span here = cgam_rows_span(Z);
-    double *As = cgam_vectors_new(env, Z, 2);
+    double *As = cgam_vec_new(env, Z, 2);
     if (!As) return cgam_fail_nomem(env, "an energy");
-    double *p = As + here.size;
-    cgam_tally t;
+    double *p = cgam_vec_next(Z, As), top, sum;
     cgam_status status = cgam_gate_apply(gate, s, As);
-    cgam_tally_open(&t, Z, ">");
-    while (cgam_tally_next(&t))
-        for (int64_t i = t.from; i < t.to; i++) t.x[0] = fmax(t.x[0], b[i] + lambda * s[i]);
-    if (status == CGAM_OK) status = cgam_tally_close(env, &t);
     if (status == CGAM_OK) {
-        double top = t.x[0];
-        cgam_tally_open(&t, Z, "+");
-        while (cgam_tally_next(&t))
-            for (int64_t i = t.from; i < t.to; i++)
-                t.x[0] += p[i] = exp(beta * (b[i] + lambda * s[i] - top));
-        status = cgam_tally_close(env, &t);
-        *energy = 0.5 * cgam_vectors_dot(env, Z, s, As) - cgam_vectors_dot(env, Z, u, s) -
-                  (top + log(t.x[0]) / beta);
-        for (int64_t i = here.from; gradient && i < here.to; i++)
-            gradient[i] = As[i] - u[i] - lambda * p[i] / t.x[0];
+        CGAM_REDUCE(Z, i, CGAM_MAX(top)) top = fmax(top, b[i] + lambda * s[i]);
+        CGAM_REDUCE(Z, i, CGAM_SUM(sum)) sum += p[i] = exp(beta * (b[i] + lambda * s[i] - top));
+        *energy = 0.5 * cgam_vec_dot(Z, s, As) - cgam_vec_dot(Z, u, s) - (top + log(sum) / beta);
+        status = cgam_rows_status(Z);
     }
-    cgam_vectors_free(env, Z, As);
+    if (status == CGAM_OK && gradient)
+        CGAM_EACH_ROW(Z, i) gradient[i] = As[i] - u[i] - lambda * p[i] / sum;
+    cgam_vec_free(env, Z, As);
     return status;
 }
 
 cgam_status cgam_retrieval_parts(const cgam_gate *gate, double lambda, const double *u,
                                  const double *p, double *bias, double *feedback)
 {
-    cgam_span here = cgam_rows_span(&gate->bank->Z);
     cgam_status status = CGAM_OK;
     if (bias) {
         status = cgam_gate_solve(gate, u, bias, NULL);
-        for (int64_t i = here.from; i < here.to; i++) bias[i] *= lambda;
+        cgam_vec_scale(&gate->bank->Z, bias, lambda);
     }
     if (feedback && status == CGAM_OK) {
         status = cgam_gate_solve(gate, p, feedback, NULL);
-        for (int64_t i = here.from; i < here.to; i++) feedback[i] *= lambda * lambda;
+        cgam_vec_scale(&gate->bank->Z, feedback, lambda * lambda);
     }
     return status;
 }
@@ -110,21 +100,20 @@ cgam_status cgam_coupled_free_energy(const cgam_gate *gate, double beta, double 
 {
     cgam_env *env = gate->bank->env;
     const cgam_rows *Z = &gate->bank->Z;
-    double *bias = cgam_vectors_new(env, Z, 2);
+    double *bias = cgam_vec_new(env, Z, 2);
     if (!bias) return cgam_fail_nomem(env, "a free energy");
-    double *feedback = bias + cgam_rows_span(Z).size;
-    cgam_tally t;
+    double *feedback = cgam_vec_next(Z, bias), sum;
     cgam_status status = cgam_retrieval_parts(gate, lambda, u, p, bias, feedback);
-    cgam_tally_open(&t, Z, "+");
-    while (cgam_tally_next(&t) && status == CGAM_OK)
-        for (int64_t i = t.from; i < t.to; i++) {
+    if (status == CGAM_OK) {
+        CGAM_REDUCE(Z, i, CGAM_SUM(sum)) {
             double score = b[i] + bias[i];
-            if (p[i] > 0) t.x[0] += p[i] * (log(p[i]) / beta - score - 0.5 * feedback[i]);
+            if (p[i] > 0) sum += p[i] * (log(p[i]) / beta - score - 0.5 * feedback[i]);
             if (gradient) gradient[i] = (log(p[i]) + 1) / beta - score - feedback[i];
         }
-    if (status == CGAM_OK) status = cgam_tally_close(env, &t);
-    *energy = t.x[0];
-    cgam_vectors_free(env, Z, bias);
+        *energy = sum;
+        status = cgam_rows_status(Z);
+    }
+    cgam_vec_free(env, Z, bias);
     return status;
 }
 
@@ -144,29 +133,26 @@ cgam_status cgam_fold_margin(const cgam_gate *gate, double beta, double lambda, 
 /* y = C x, C = diag p - pp'. */
 static void covariance(const cgam_bank *bank, const double *p, const double *x, double *y)
 {
-    cgam_span here = cgam_rows_span(&bank->Z);
-    double mean = cgam_vectors_dot(bank->env, &bank->Z, p, x);
-    for (int64_t i = here.from; i < here.to; i++) y[i] = p[i] * (x[i] - mean);
+    double mean = cgam_vec_dot(&bank->Z, p, x);
+    CGAM_EACH_ROW(&bank->Z, i) y[i] = p[i] * (x[i] - mean);
 }
 
 enum { BASIS_MAX = 40 };
 
 /* Lanczos for A^-1 C, self-adjoint in the inner product x'Ay: the largest eigenvalue. */
-static cgam_status largest(const cgam_gate *gate, const double *p, double *value)
+static cgam_status lanczos_largest(const cgam_gate *gate, const double *p, double *value)
 {
     cgam_env *env = gate->bank->env;
     const cgam_rows *Z = &gate->bank->Z;
-    cgam_span here = cgam_rows_span(Z);
-    int64_t n = here.size;
+    int64_t n = cgam_vec_size(Z);
     int steps = Z->n < BASIS_MAX ? (int)Z->n : BASIS_MAX;
-    double *V = cgam_vectors_new(env, Z, steps + 1);
-    double *w = cgam_vectors_new(env, Z, 2);
+    double *V = cgam_vec_new(env, Z, steps + 1);
+    double *w = cgam_vec_new(env, Z, 2);
     double diag[BASIS_MAX], off[BASIS_MAX], d[BASIS_MAX], e[BASIS_MAX];
     cgam_status status = V && w ? CGAM_OK : cgam_fail_nomem(env, "a local contraction");
     if (status == CGAM_OK) { /* start along the variance: C of the ranks of p has no blind spot */
         double *Aw = w + n;
-        for (int64_t i = here.from; i < here.to; i++)
-            w[i] = sqrt(p[i]) * ((i * 2654435761u) % 1024 / 512.0 - 1.0009);
+        CGAM_EACH_ROW(Z, i) w[i] = sqrt(p[i]) * ((i * 2654435761u) % 1024 / 512.0 - 1.0009);
         covariance(gate->bank, p, w, Aw);
         status = cgam_gate_solve(gate, Aw, w, NULL);
     }
@@ -176,19 +162,19 @@ static cgam_status largest(const cgam_gate *gate, const double *p, double *value
         status = cgam_gate_apply(gate, w, Aw);
         for (int twice = 0; twice < 2 && status == CGAM_OK; twice++) {
             for (int k = 0; k < j; k++) {
-                double *u = V + (int64_t)k * n, c = cgam_vectors_dot(env, Z, u, Aw);
-                for (int64_t i = here.from; i < here.to; i++) w[i] -= c * u[i];
+                double *u = V + (int64_t)k * n, c = cgam_vec_dot(Z, u, Aw);
+                CGAM_EACH_ROW(Z, i) w[i] -= c * u[i];
             }
             if (j > 0) status = cgam_gate_apply(gate, w, Aw);
         }
         if (status != CGAM_OK) break;
-        double norm = sqrt(fmax(cgam_vectors_dot(env, Z, w, Aw), 0));
+        double norm = sqrt(fmax(cgam_vec_dot(Z, w, Aw), 0));
         if (j > 0) off[j - 1] = norm;
         if (!(norm > 1e-14 * (j > 0 ? fabs(diag[0]) : 0)) || norm == 0) break;
-        for (int64_t i = here.from; i < here.to; i++) v[i] = w[i] / norm;
+        CGAM_EACH_ROW(Z, i) v[i] = w[i] / norm;
         covariance(gate->bank, p, v, Aw);
-        diag[j] = cgam_vectors_dot(env, Z, v, Aw);
-        status = cgam_rows_ended(Z);
+        diag[j] = cgam_vec_dot(Z, v, Aw);
+        status = cgam_rows_status(Z);
         if (status != CGAM_OK) break;
         memcpy(d, diag, sizeof d);
         memcpy(e, off, sizeof e);
@@ -199,17 +185,17 @@ static cgam_status largest(const cgam_gate *gate, const double *p, double *value
         if (j > 3 && *value - before <= 1e-14 * *value) break;
         if (status == CGAM_OK) status = cgam_gate_solve(gate, Aw, w, NULL);
     }
-    cgam_vectors_free(env, Z, V);
-    cgam_vectors_free(env, Z, w);
+    cgam_vec_free(env, Z, V);
+    cgam_vec_free(env, Z, w);
     return status;
 }
 
 /* A memory alone: A is 1, and l2b p (1 - p) from above is 0 at the p of a recall, but not at every p. */
-static cgam_status alone(const cgam_gate *gate, const double *p, double l2b, double *value)
+static cgam_status contraction_alone(const cgam_gate *gate, const double *p, double l2b,
+                                     double *value)
 {
     double share = 0;
-    cgam_status status =
-        cgam_vectors_pick(gate->bank->env, &gate->bank->Z, p, 1, &(int64_t){0}, &share);
+    cgam_status status = cgam_vec_pick(&gate->bank->Z, p, 1, &(int64_t){0}, &share);
     if (share > 0 && share < 1)
         *value = cgam_widened(cgam_above(share * (1 - share)) * l2b, 8 * CGAM_U);
     return status;
@@ -223,9 +209,9 @@ cgam_status cgam_contraction_local(const cgam_gate *gate, double beta, double la
     *value = 0;
     if (proved) *proved = true;
     if (l2b == 0) return CGAM_OK;
-    if (gate->bank->Z.n == 1) return alone(gate, p, l2b, value);
+    if (gate->bank->Z.n == 1) return contraction_alone(gate, p, l2b, value);
     double rate; /* without beta lambda^2, which may be so small that products with it are lost */
-    cgam_status status = largest(gate, p, &rate);
+    cgam_status status = lanczos_largest(gate, p, &rate);
     *value = rate * l2b;
     if (status != CGAM_OK || !proved) return status;
     /* theta A - C positive definite, with theta a hair above: proved */
@@ -247,28 +233,17 @@ cgam_status cgam_gate_context_margin(const cgam_gate *gate, const double *W, con
     const cgam_bank *bank = gate->bank;
     cgam_env *env = bank->env;
     const cgam_rows *Z = &bank->Z;
-    cgam_span here = cgam_rows_span(Z);
     int64_t d = Z->d;
     double *M = cgam_zalloc(env, (size_t)(k * k), sizeof *M);
     double *work = cgam_alloc(env, (size_t)(2 * d + 2 * k), sizeof *work);
-    double *u = cgam_vectors_new(env, Z, 2),
-           *parts = cgam_parts_new(env, Z, cgam_rows_chunks(Z), k);
-    cgam_status status = M && work && u && parts ? CGAM_OK : cgam_fail_nomem(env, "a free context");
-    double *v = work, *w = v + d, *values = w + d, *sums = values + k, *y = u + here.size;
+    double *u = cgam_vec_new(env, Z, 2), *y = u ? cgam_vec_next(Z, u) : NULL;
+    cgam_status status = M && work && u ? CGAM_OK : cgam_fail_nomem(env, "a free context");
+    double *v = work, *w = v + d, *values = w + d, *sums = values + k;
     for (int64_t j = 0; j < k && status == CGAM_OK; j++) { /* column j of W'A^-1 W */
         if (W) {
-            for (int64_t i = here.from; i < here.to; i++) u[i] = W[i * k + j];
+            CGAM_EACH_ROW(Z, i) u[i] = W[i * k + j];
             status = cgam_gate_solve(gate, u, y, NULL);
-            cgam_tally t;
-            cgam_tally_open(&t, Z, "");
-            while (cgam_tally_next(&t) && status == CGAM_OK)
-                for (int64_t l = 0; l < k; l++) {
-                    double *sum = parts + t.chunk * k + l;
-                    *sum = 0;
-                    for (int64_t i = t.from; i < t.to; i++) *sum += W[i * k + l] * y[i];
-                }
-            if (status == CGAM_OK)
-                status = cgam_rows_join(env, Z, cgam_rows_chunks(Z), k, parts, sums);
+            if (status == CGAM_OK) status = cgam_vec_weigh_back(env, Z, k, W, y, sums);
             for (int64_t l = 0; l < k && status == CGAM_OK; l++) M[j * k + l] = -sums[l];
         } else {
             for (int64_t i = 0; i < d; i++) v[i] = P ? P[i * k + j] : i == j;
@@ -283,12 +258,11 @@ cgam_status cgam_gate_context_margin(const cgam_gate *gate, const double *W, con
         }
         M[j * k + j] += 1;
     }
-    if (status == CGAM_OK) status = cgam_eigen(env, k, false, M, values);
+    if (status == CGAM_OK) status = cgam_eigen_symmetric(env, k, false, M, values);
     if (status == CGAM_OK) *margin = values[0];
     cgam_free(env, M);
     cgam_free(env, work);
-    cgam_vectors_free(env, Z, u);
-    cgam_parts_free(env, Z, cgam_rows_chunks(Z), k, parts);
+    cgam_vec_free(env, Z, u);
     return status;
 }
 

@@ -1,6 +1,5 @@
-/* twins.c: rows are hashed in parallel, sorted by hash and compared where hashes agree. On ranks each tells the others
- * its hashes, one after the other, so that nobody needs all of them at a time; rows whose hash is that of another are
- * then known to all. */
+/* twins.c: rows are hashed in parallel, sorted by hash and compared where hashes agree. The hashes of several processes
+ * are looked at one process after the other, so that no process needs all of them at a time. */
 #include "memory/twins.h"
 
 #include <stdlib.h>
@@ -19,8 +18,9 @@ typedef struct mark {
 
 typedef struct hashing {
     const cgam_bank *bank;
-    mark *marks; /* of the rows that are here, from the first on */
-    int64_t first;
+    mark *marks; /* [count] of the rows of this process */
+    char *found; /* [count] is there another row with its hash? */
+    int64_t count;
 } hashing;
 
 /* Multiply and rotate, a number at a time, -0 taken for 0; equal hashes are compared, so it need not
@@ -38,7 +38,7 @@ static uint64_t hash_row(const double *row, int64_t d)
     return hash;
 }
 
-static cgam_status hash_chunk(void *arg, int64_t k)
+static cgam_status hash_rows(void *arg, int64_t from, int64_t to)
 {
     hashing *job = arg;
     const cgam_rows *Z = &job->bank->Z;
@@ -46,9 +46,9 @@ static cgam_status hash_chunk(void *arg, int64_t k)
     if (cgam_interrupted(env)) return CGAM_E_INTERRUPTED;
     double *row = cgam_alloc(env, (size_t)Z->d, sizeof *row);
     if (!row) return cgam_fail_nomem(env, "a row");
-    for (int64_t i = cgam_rows_chunk_begin(Z, k); i < cgam_rows_chunk_begin(Z, k + 1); i++) {
+    for (int64_t i = from; i < to; i++) {
         cgam_rows_get(Z, i, 1, row);
-        job->marks[i - job->first] = (mark){hash_row(row, Z->d), i};
+        job->marks[i - cgam_vec_begin(Z)] = (mark){hash_row(row, Z->d), i};
     }
     cgam_free(env, row);
     return CGAM_OK;
@@ -81,24 +81,23 @@ static int64_t run_end(const mark *marks, int64_t count, int64_t i)
 }
 
 /* alike[j]: is the row of marks[j] equal to the first of its run? */
-static cgam_status compare(const cgam_bank *bank, const mark *marks, int64_t count, double *rows,
-                           char *alike)
+static cgam_status compare_marks(const cgam_bank *bank, const mark *marks, int64_t count,
+                                 double *rows, char *alike)
 {
     const cgam_rows *Z = &bank->Z;
-    int64_t room = BRING_BYTES / (Z->d * (int64_t)sizeof(double)) + 1, from, to, end;
+    int64_t capacity = BRING_BYTES / (Z->d * (int64_t)sizeof(double)) + 1, end;
     cgam_status status = CGAM_OK;
-    int64_t *first = cgam_alloc(bank->env, (size_t)room, sizeof *first);
+    int64_t *first = cgam_alloc(bank->env, (size_t)capacity, sizeof *first);
     if (!first) return cgam_fail_nomem(bank->env, "equal memories");
-    cgam_rows_here(Z, Z->n, &from, &to);
     for (int64_t begin = 0; begin < count && status == CGAM_OK; begin = end) {
         int64_t many = 0;
-        for (end = begin; end < count && many < room; end = run_end(marks, count, end))
+        for (end = begin; end < count && many < capacity; end = run_end(marks, count, end))
             if (run_end(marks, count, end) > end + 1) first[many++] = marks[end].row;
         status = cgam_rows_bring(bank->env, Z, many, first);
         for (int64_t i = begin, next; i < end && status == CGAM_OK; i = next) {
             next = run_end(marks, count, i);
             for (int64_t j = i + 1; j < next; j++)
-                alike[j] = marks[j].row >= from && marks[j].row < to &&
+                alike[j] = cgam_vec_has(Z, marks[j].row) &&
                            cgam_twins_alike(bank, marks[i].row, marks[j].row, rows);
         }
     }
@@ -108,14 +107,14 @@ static cgam_status compare(const cgam_bank *bank, const mark *marks, int64_t cou
 
 /* Collects the families among marks sorted by hash. Rows of one hash that are not alike are looked at again
  * without the first of them. */
-static cgam_status collect(const cgam_bank *bank, mark *marks, int64_t count, double *rows,
-                           char *alike, cgam_twins *twins)
+static cgam_status collect_families(const cgam_bank *bank, mark *marks, int64_t count, double *rows,
+                                    char *alike, cgam_twins *twins)
 {
     int64_t used = 0;
     cgam_status status = CGAM_OK;
     while (count > 0 && status == CGAM_OK) {
         int64_t left = 0, next;
-        status = compare(bank, marks, count, rows, alike);
+        status = compare_marks(bank, marks, count, rows, alike);
         for (int64_t i = 0; i < count && status == CGAM_OK; i = next) {
             int64_t first = used, others = left;
             next = run_end(marks, count, i);
@@ -141,14 +140,16 @@ void cgam_twins_free(cgam_env *env, cgam_twins *twins)
     cgam_free(env, twins);
 }
 
-/* Of `count` marks sorted by hash those that are not alone, in front; of them or of `others` [many], sorted too. */
-static void suspect(const mark *marks, int64_t count, const mark *others, int64_t many, char *found)
+/* found[i]: is mark i's hash one of another mark of this process, or of `others` [many]? All are sorted by hash. */
+static void find_shared(void *arg, const void *others, int64_t many)
 {
-    for (int64_t i = 0, k = 0; i < count; i++) {
-        while (k < many && others[k].hash < marks[i].hash) k++;
-        found[i] |= (k < many && others[k].hash == marks[i].hash) ||
-                    (i > 0 && marks[i - 1].hash == marks[i].hash) ||
-                    (i + 1 < count && marks[i + 1].hash == marks[i].hash);
+    hashing *job = arg;
+    const mark *marks = job->marks, *other = others;
+    for (int64_t i = 0, k = 0; i < job->count; i++) {
+        while (k < many && other[k].hash < marks[i].hash) k++;
+        job->found[i] |= (k < many && other[k].hash == marks[i].hash) ||
+                         (i > 0 && marks[i - 1].hash == marks[i].hash) ||
+                         (i + 1 < job->count && marks[i + 1].hash == marks[i].hash);
     }
 }
 
@@ -157,30 +158,25 @@ static cgam_status find_suspects(const cgam_bank *bank, mark **out, int64_t *cou
 {
     cgam_env *env = bank->env;
     const cgam_rows *Z = &bank->Z;
-    cgam_span here = cgam_rows_span(Z);
     int64_t kept = 0;
     void *all = NULL;
-    hashing job = {bank, cgam_alloc(env, (size_t)here.size + 1, sizeof *job.marks), here.from};
-    char *found = cgam_zalloc(env, (size_t)here.size + 1, 1);
-    cgam_status status = job.marks && found ? CGAM_OK : cgam_fail_nomem(env, "equal memories");
-    if (status == CGAM_OK) status = cgam_rows_run(env, Z, cgam_rows_chunks(Z), hash_chunk, &job);
-    if (status == CGAM_OK && here.size > 0)
-        qsort(job.marks, (size_t)here.size, sizeof *job.marks, by_hash);
-    if (status == CGAM_OK) suspect(job.marks, here.size, NULL, 0, found);
-    for (int r = 0; Z->shard && r < Z->shard->ranks->ranks && status == CGAM_OK; r++) {
-        int64_t many;
-        void *theirs;
-        status = cgam_rows_tell(env, Z, r, sizeof *job.marks, here.size, job.marks, &many, &theirs);
-        if (status != CGAM_OK) break;
-        if (r != Z->shard->ranks->rank) suspect(job.marks, here.size, theirs, many, found);
-        cgam_free(env, theirs);
-    }
-    for (int64_t i = 0; i < here.size && status == CGAM_OK; i++)
-        if (found[i]) job.marks[kept++] = job.marks[i];
+    hashing job = {.bank = bank, .count = cgam_vec_size(Z)};
+    job.marks = cgam_alloc(env, (size_t)job.count + 1, sizeof *job.marks);
+    job.found = cgam_zalloc(env, (size_t)job.count + 1, 1);
+    cgam_status status = job.marks && job.found ? CGAM_OK : cgam_fail_nomem(env, "equal memories");
+    if (status == CGAM_OK) status = cgam_rows_pass(env, Z, hash_rows, &job);
+    if (status == CGAM_OK && job.count > 0)
+        qsort(job.marks, (size_t)job.count, sizeof *job.marks, by_hash);
+    if (status == CGAM_OK) find_shared(&job, NULL, 0);
+    if (status == CGAM_OK)
+        status =
+            cgam_rows_exchange(env, Z, sizeof *job.marks, job.count, job.marks, find_shared, &job);
+    for (int64_t i = 0; i < job.count && status == CGAM_OK; i++)
+        if (job.found[i]) job.marks[kept++] = job.marks[i];
     if (status == CGAM_OK)
         status = cgam_rows_collect(env, Z, sizeof *job.marks, kept, job.marks, count, &all);
     if (status == CGAM_OK) qsort(all, (size_t)*count, sizeof *job.marks, by_hash);
-    cgam_free(env, found);
+    cgam_free(env, job.found);
     cgam_free(env, job.marks);
     *out = all;
     return status;
@@ -206,7 +202,7 @@ cgam_status cgam_twins_find(const cgam_bank *bank, cgam_twins **out)
         status = cgam_fail_nomem(env, "equal memories");
         goto done;
     }
-    status = collect(bank, marks, count, rows, alike, twins);
+    status = collect_families(bank, marks, count, rows, alike, twins);
     if (status == CGAM_OK && twins->families > 0) {
         *out = twins;
         twins = NULL;
@@ -257,12 +253,11 @@ static cgam_status members_of(const cgam_bank *bank, const cgam_twins *twins, co
     int64_t count = twins->begin[twins->families];
     *out = cgam_alloc(bank->env, (size_t)count, sizeof **out);
     if (!*out) return cgam_fail_nomem(bank->env, "equal memories");
-    return cgam_vectors_pick(bank->env, &bank->Z, y, count, twins->member, *out);
+    return cgam_vec_pick(&bank->Z, y, count, twins->member, *out);
 }
 
 cgam_status cgam_twins_level(const cgam_bank *bank, const cgam_twins *twins, double *y)
 {
-    cgam_span here = cgam_rows_span(&bank->Z);
     double *of = NULL;
     cgam_status status = twins ? members_of(bank, twins, y, &of) : CGAM_OK;
     for (int64_t f = 0; twins && f < twins->families && status == CGAM_OK; f++) {
@@ -270,7 +265,7 @@ cgam_status cgam_twins_level(const cgam_bank *bank, const cgam_twins *twins, dou
         double total = 0;
         for (int64_t k = begin; k < end; k++) total += of[k];
         for (int64_t k = begin; k < end; k++)
-            if (cgam_span_has(here, twins->member[k]))
+            if (cgam_vec_has(&bank->Z, twins->member[k]))
                 y[twins->member[k]] = total / (double)(end - begin);
     }
     cgam_free(bank->env, of);

@@ -3,267 +3,273 @@
  *
  * Queries go through in groups that share each pass over the bank; within a group every query keeps
  * vectors of its own, so that its bits do not depend on its neighbours. */
-#include "memory/as_net.h"
+#include "memory/certify.h"
+#include "memory/engines.h"
+#include "memory/results.h"
 #include "num/gemm_pass.h"
-#include "num/ranks.h"
+#include "num/vec.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Queries [from, from + count) of a call. */
+/* The present group of a call. */
 typedef struct group {
-    const cgam_recall *plan;
-    const cgam_recall_in *in;
-    const cgam_recall_out *out;
-    cgam_path path;
-    int64_t from, count;
-    int64_t room; /* queries that there is room for */
-    int64_t top;  /* leaders to tell */
-    cgam_query m[CGAM_RECALL_GROUP];
-    double *block;  /* [room, CGAM_QUERY_VECTORS, n], of the rows that are here, as all below */
-    double *shared; /* [2, n] s0 and u of a context that all queries have in common */
+    const cgam_schedule *call;
+    bool own;     /* each query has a context of its own */
+    int64_t most; /* queries of a group, at most */
+    int64_t top;  /* leaders to report */
+    cgam_settled m[CGAM_RECALL_GROUP];
+    double *block;             /* [most, CGAM_QUERY_VECTORS, n] */
+    double *shared;            /* [2, n] s0 and u of a context that all queries have in common */
     cgam_gates_off shared_off; /* of that s0 */
-    double *X, *Y;             /* [3 room, d] vectors to score, [3 room, n] their scores */
-    int64_t *leaders;          /* [room, top] where the caller has no use for them, else NULL */
+    double *X, *Y;             /* [3 most, d] vectors to score, [3 most, n] their scores */
+    int64_t *leaders;          /* [most, top] where the caller has no use for them, else NULL */
 } group;
 
 static void group_free(group *g)
 {
-    cgam_env *env = g->plan->bank->env;
-    const cgam_rows *Z = &g->plan->bank->Z;
-    cgam_vectors_free(env, Z, g->block);
-    cgam_vectors_free(env, Z, g->shared);
+    cgam_env *env = g->call->plan->bank->env;
+    const cgam_rows *Z = &g->call->plan->bank->Z;
+    cgam_vec_free(env, Z, g->block);
+    cgam_vec_free(env, Z, g->shared);
     cgam_free(env, g->X);
-    cgam_vectors_free(env, Z, g->Y);
+    cgam_vec_free(env, Z, g->Y);
     cgam_free(env, g->leaders);
-}
-
-/* The next group: never larger than the one before. */
-static void next(group *g)
-{
-    int64_t left = g->in->queries - g->from;
-    cgam_route route = cgam_route_choose(g->plan, g->in, g->out, left);
-    g->path = route.path;
-    g->count = left < route.group ? left : route.group;
 }
 
 static cgam_status group_new(group *g)
 {
-    cgam_env *env = g->plan->bank->env;
-    int64_t n = g->plan->bank->Z.n, d = g->plan->bank->Z.d;
-    next(g);
-    size_t room = (size_t)(g->room = g->count);
-    g->top = g->out->top < n ? g->out->top : n;
-    bool apart = g->top > 0 && !g->out->top_index;
-    const cgam_rows *Z = &g->plan->bank->Z;
-    g->block = cgam_vectors_new(env, Z, g->room * CGAM_QUERY_VECTORS);
-    g->shared = cgam_vectors_new(env, Z, 2);
-    g->X = cgam_alloc(env, room * CGAM_QUERY_SCORES * (size_t)d, sizeof *g->X);
-    g->Y = cgam_vectors_new(env, Z, g->room * CGAM_QUERY_SCORES);
-    if (apart) g->leaders = cgam_alloc(env, room * (size_t)g->top, sizeof *g->leaders);
+    const cgam_recall *plan = g->call->plan;
+    const cgam_recall_in *in = g->call->in;
+    const cgam_rows *Z = &plan->bank->Z;
+    cgam_env *env = plan->bank->env;
+    int64_t top = g->call->out->top;
+    size_t most = (size_t)(g->most = g->call->count);
+    g->top = top < Z->n ? top : Z->n;
+    bool apart = g->top > 0 && !g->call->out->top_index;
+    /* entmax has no pass of its own: a single query scores its direction with itself, as that does */
+    g->own = in->c && (in->c_per_query ||
+                       (in->queries == 1 && plan->can.direct && cgam_recall_sparse(plan)));
+    g->block = cgam_vec_new(env, Z, g->most * CGAM_QUERY_VECTORS);
+    g->shared = cgam_vec_new(env, Z, 2);
+    g->X = cgam_alloc(env, most * CGAM_QUERY_SCORES * (size_t)Z->d, sizeof *g->X);
+    g->Y = cgam_vec_new(env, Z, g->most * CGAM_QUERY_SCORES);
+    if (apart) g->leaders = cgam_alloc(env, most * (size_t)g->top, sizeof *g->leaders);
     if (!g->block || !g->shared || !g->X || !g->Y || (apart && !g->leaders))
         return cgam_fail_nomem(env, "the vectors of a recall");
-    return CGAM_OK;
+    if (!in->c || g->own || plan->opts.mode == CGAM_FLOW) return CGAM_OK;
+    cgam_status status = cgam_recall_gates(plan, in->c, g->shared + cgam_vec_size(Z), g->shared);
+    if (status == CGAM_OK && cgam_recall_proves(plan, g->call->out) && plan->can.matrices &&
+        cgam_doubt_solved(plan, in->c))
+        status = cgam_doubt_gates(plan, in->c, g->shared, &g->shared_off);
+    return status;
 }
 
-static cgam_query query_at(const group *g, int64_t k)
-{
-    int64_t n = cgam_rows_span(&g->plan->bank->Z).size;
-    double *block = g->block + k * CGAM_QUERY_VECTORS * n;
-    return (cgam_query){.b = g->Y + k * n,
-                        .level = true,
-                        .s0 = block,
-                        .a = block + n,
-                        .s = block + 2 * n,
-                        .r = block + 3 * n,
-                        .p = block + 4 * n};
-}
+/* ---- Scores. -------------------------------------------------------------------------------- */
 
 /* The scores of a group in the making. Rows of X: queries, then for contexts of their own the directions e
  * of A^-1 Z v and the v themselves. */
 typedef struct scoring {
     group *g;
     int64_t rows;
-    bool own, stream; /* contexts are; and their gates come with the scores */
-    bool energies;    /* u is for them; without competition it is s0 */
-    double *edges;    /* [count, border rows] */
+    bool stream;   /* gates of contexts of their own come with the scores */
+    bool energies; /* u is for them; without competition it is s0 */
+    double *edges; /* [count, border rows] */
 } scoring;
 
-static cgam_status direct_one(void *arg, int64_t k)
+static cgam_status solve_direction(void *arg, int64_t k)
 {
     const scoring *job = arg;
     const group *g = job->g;
-    const cgam_recall *plan = g->plan;
+    const cgam_schedule *call = g->call;
+    const cgam_recall *plan = call->plan;
     int64_t d = plan->bank->Z.d, edge = cgam_dplr_border(plan->gate->A, NULL);
-    double *e = g->X + (g->count + k) * d, *v = g->X + (2 * g->count + k) * d;
-    cgam_recall_project(plan, g->in->c + (g->from + k) * plan->d_c, v);
+    double *e = g->X + (call->count + k) * d, *v = g->X + (2 * call->count + k) * d;
+    cgam_recall_project(plan, call->in->c + (call->from + k) * plan->d_c, v);
     return cgam_dplr_range(plan->gate->A, v, e, job->edges + k * edge);
 }
 
-/* s0 of query k and what it is off by; u is made where it was not scored with the queries. */
-static cgam_status gates_of(const scoring *job, int64_t k, double *u, cgam_query *m)
+/* s0 of query k, whose context is c, and what it is off by; u is made where it was not scored with the queries. */
+static cgam_status find_gates(const scoring *job, int64_t k, const double *c, double *u, double *s0,
+                              cgam_gates_off *off)
 {
     const group *g = job->g;
-    const cgam_recall *plan = g->plan;
+    const cgam_recall *plan = g->call->plan;
     const int64_t *border;
     const cgam_rows *Z = &plan->bank->Z;
-    cgam_span here = cgam_rows_span(Z);
-    int64_t d = Z->d, count = g->count;
+    int64_t d = Z->d, count = g->call->count;
     bool doubt =
-        cgam_recall_proves(plan, g->out) && plan->can.matrices && cgam_doubt_solved(plan, m->c);
-    if (!job->own) {
-        if (m->c) cgam_vectors_copy(Z, m->s0, g->shared);
-        else cgam_vectors_fill(Z, m->s0, 0);
-        if (m->c) m->s0_off = g->shared_off;
+        cgam_recall_proves(plan, g->call->out) && plan->can.matrices && cgam_doubt_solved(plan, c);
+    if (!g->own) {
+        if (c) cgam_vec_copy(Z, s0, g->shared);
+        else cgam_vec_fill(Z, s0, 0);
+        if (c) *off = g->shared_off;
         return CGAM_OK;
     }
     if (!job->stream) {
-        cgam_status status = cgam_recall_gates(plan, m->c, u, m->s0);
-        if (doubt && status == CGAM_OK) status = cgam_doubt_gates(plan, m->c, m->s0, &m->s0_off);
+        cgam_status status = cgam_recall_gates(plan, c, u, s0);
+        if (doubt && status == CGAM_OK) status = cgam_doubt_gates(plan, c, s0, off);
         return status;
     }
     int64_t edge = cgam_dplr_border(plan->gate->A, &border);
-    const double *dinv = cgam_dplr_dinv(plan->gate->A), *dot = g->Y + (count + k) * here.size;
+    const double *dinv = cgam_dplr_dinv(plan->gate->A),
+                 *dot = g->Y + (count + k) * cgam_vec_size(Z);
     const double *edges = job->edges + k * edge;
-    for (int64_t i = here.from; i < here.to; i++) m->s0[i] = dinv[i] * dot[i];
-    for (int64_t j = 0; j < edge; j++)
-        if (cgam_span_has(here, border[j])) m->s0[border[j]] = edges[j];
-    return doubt ? cgam_doubt_range(plan, m->c, g->X + (2 * count + k) * d, g->X + (count + k) * d,
-                                    edges, &m->s0_off)
+    CGAM_EACH_ROW(Z, i) s0[i] = dinv[i] * dot[i];
+    cgam_vec_put(Z, s0, edge, border, edges);
+    return doubt ? cgam_doubt_range(plan, c, g->X + (2 * count + k) * d, g->X + (count + k) * d,
+                                    edges, off)
                  : CGAM_OK;
+}
+
+/* What query k of a group has at first: b, or its place. */
+static cgam_settled query_at(const group *g, int64_t k)
+{
+    int64_t n = cgam_vec_size(&g->call->plan->bank->Z);
+    double *s0 = g->block + k * CGAM_QUERY_VECTORS * n;
+    return (cgam_settled){.in = {.b = g->Y + k * n, .s0 = s0, .a = s0 + n, .level = true},
+                          .s = s0 + 2 * n,
+                          .r = s0 + 3 * n,
+                          .p = s0 + 4 * n};
 }
 
 static cgam_status score_one(void *arg, int64_t k)
 {
     const scoring *job = arg;
     group *g = job->g;
-    const cgam_recall *plan = g->plan;
-    const cgam_recall_in *in = g->in;
+    const cgam_schedule *call = g->call;
+    const cgam_recall *plan = call->plan;
+    const cgam_recall_in *in = call->in;
     const cgam_bank *bank = plan->bank;
-    cgam_span here = cgam_rows_span(&bank->Z);
-    int64_t n = here.size, d = bank->Z.d, count = g->count;
-    cgam_query *m = &g->m[k];
-    double *u = job->own ? g->Y + ((job->rows == 2 * count ? 1 : 2) * count + k) * n
-                : in->c  ? g->shared + n
-                         : NULL;
-    *m = query_at(g, k);
-    m->together = g->path == CGAM_PATH_COUPLED_TOGETHER;
-    m->q = in->q + (g->from + k) * d;
-    m->c = in->c ? in->c + (job->own ? g->from + k : 0) * plan->d_c : NULL;
-    cgam_status status = gates_of(job, k, u, m);
-    if (status == CGAM_OK) status = cgam_twins_level(bank, plan->twins, m->s0);
+    const cgam_rows *Z = &bank->Z;
+    int64_t n = cgam_vec_size(Z), d = Z->d, count = call->count;
+    double *u = g->own  ? g->Y + ((job->rows == 2 * count ? 1 : 2) * count + k) * n
+                : in->c ? g->shared + n
+                        : NULL;
+    double *s0 = g->block + k * CGAM_QUERY_VECTORS * n, *a = s0 + n;
+    g->m[k] = query_at(g, k);
+    cgam_scored *x = &g->m[k].in;
+    x->q = in->q + (call->from + k) * d;
+    x->c = in->c ? in->c + (g->own ? call->from + k : 0) * plan->d_c : NULL;
+    cgam_status status = find_gates(job, k, x->c, u, s0, &x->s0_off);
+    if (status == CGAM_OK) status = cgam_twins_level(bank, plan->twins, s0);
     if (status != CGAM_OK) return status;
     bool scored = u && (job->energies || !job->stream);
-    m->half_us0 = scored ? 0.5 * cgam_vectors_dot(bank->env, &bank->Z, u, m->s0) : 0;
-    for (int64_t i = here.from; i < here.to; i++) m->a[i] = m->b[i] + plan->opts.lambda * m->s0[i];
-    return cgam_scores_check(plan, g->from + k, m->a);
+    x->half_us0 = scored ? 0.5 * cgam_vec_dot(Z, u, s0) : 0;
+    CGAM_EACH_ROW(Z, i) a[i] = x->b[i] + plan->opts.lambda * s0[i];
+    return cgam_scores_check(plan, call->from + k, a);
 }
 
 /* task(job, k) of every query: side by side on a large bank; one that is alone has all threads. */
-static cgam_status each(scoring *job, cgam_task task)
+static cgam_status each_query(scoring *job, cgam_task task)
 {
-    const cgam_recall *plan = job->g->plan;
+    const cgam_schedule *call = job->g->call;
+    const cgam_bank *bank = call->plan->bank;
     cgam_status status = CGAM_OK;
-    if (job->g->count > 1 && plan->can.matrices)
-        return cgam_rows_each(plan->bank->env, &plan->bank->Z, job->g->count, task, job);
-    for (int64_t k = 0; k < job->g->count && status == CGAM_OK; k++) status = task(job, k);
+    if (call->count > 1 && call->plan->can.matrices)
+        return cgam_rows_each(bank->env, &bank->Z, call->count, task, job);
+    for (int64_t k = 0; k < call->count && status == CGAM_OK; k++) status = task(job, k);
     return status;
 }
 
 /* b, s0 and a of the group. */
-static cgam_status score(group *g)
+static cgam_status score_group(group *g)
 {
-    const cgam_recall *plan = g->plan;
+    const cgam_schedule *call = g->call;
+    const cgam_recall *plan = call->plan;
     const cgam_bank *bank = plan->bank;
-    int64_t count = g->count;
+    int64_t count = call->count, d = bank->Z.d;
     scoring job = {.g = g, .rows = count, .energies = plan->opts.mode != CGAM_FIRST};
-    job.own = g->in->c && g->in->c_per_query;
-    job.stream = job.own && plan->can.direct;
+    job.stream = g->own && plan->can.direct;
     size_t edge = job.stream ? (size_t)cgam_dplr_border(plan->gate->A, NULL) : 0;
     job.edges = cgam_alloc(bank->env, (size_t)count * edge + 1, sizeof *job.edges);
     if (!job.edges) return cgam_fail_nomem(bank->env, "border rows");
-    memcpy(g->X, g->in->q + g->from * bank->Z.d, (size_t)(count * bank->Z.d) * sizeof *g->X);
+    memcpy(g->X, call->in->q + call->from * d, (size_t)(count * d) * sizeof *g->X);
     if (job.stream) job.rows = (job.energies && plan->gate->a > 0 ? 3 : 2) * count;
-    cgam_status status = job.stream ? each(&job, direct_one) : CGAM_OK;
+    cgam_status status = job.stream ? each_query(&job, solve_direction) : CGAM_OK;
     if (status == CGAM_OK)
-        status = g->path == CGAM_PATH_COUPLED_TOGETHER
+        status = call->route.path == CGAM_PATH_COUPLED_TOGETHER
                      ? cgam_gemm_pass_scores(bank->env, &bank->Z, job.rows, g->X, g->Y)
                      : cgam_rows_score_many(bank->env, &bank->Z, job.rows, g->X, g->Y);
-    if (status == CGAM_OK) status = each(&job, score_one);
+    if (status == CGAM_OK) status = each_query(&job, score_one);
     cgam_free(bank->env, job.edges);
     return status;
 }
 
+/* ---- From scored to settled. ---------------------------------------------------------------- */
+
 /* Mode flow: the network finds the gates by itself. */
-static cgam_status flow(group *g)
+static cgam_status flow_group(group *g)
 {
-    const cgam_recall_in *in = g->in;
-    const cgam_bank *bank = g->plan->bank;
-    const double *q = in->q + g->from * bank->Z.d, *c = in->c;
-    if (c && in->c_per_query) c += g->from * g->plan->d_c;
-    for (int64_t k = 0; k < g->count; k++) g->m[k] = query_at(g, k);
-    cgam_status status = cgam_rows_score_many(bank->env, &bank->Z, g->count, q, g->Y);
-    for (int64_t k = 0; k < g->count && status == CGAM_OK; k++)
-        status = cgam_scores_check(g->plan, g->from + k, g->Y + k * bank->Z.n);
+    const cgam_schedule *call = g->call;
+    const cgam_recall_in *in = call->in;
+    const cgam_bank *bank = call->plan->bank;
+    const double *q = in->q + call->from * bank->Z.d, *c = in->c;
+    if (c && in->c_per_query) c += call->from * call->plan->d_c;
+    for (int64_t k = 0; k < call->count; k++) g->m[k] = query_at(g, k);
+    cgam_status status = cgam_rows_score_many(bank->env, &bank->Z, call->count, q, g->Y);
+    for (int64_t k = 0; k < call->count && status == CGAM_OK; k++)
+        status = cgam_scores_check(call->plan, call->from + k, g->Y + k * bank->Z.n);
     if (status != CGAM_OK) return status;
-    return cgam_recall_flow(g->plan, g->count, g->m, q, c, in->c_per_query);
+    return cgam_recall_flow(call->plan, call->count, g->m, q, c, in->c_per_query);
 }
 
-static cgam_status solve(group *g)
+static cgam_status anneal_group(group *g)
 {
-    const cgam_recall *plan = g->plan;
+    const cgam_schedule *call = g->call;
+    cgam_anneal *path = call->out->anneal;
+    cgam_status status = CGAM_OK;
+    for (int64_t k = 0; k < call->count && status == CGAM_OK; k++)
+        status = cgam_anneal_solve(call->plan, &g->m[k], path ? path + call->from + k : NULL);
+    return status;
+}
+
+static cgam_status settle_group(group *g)
+{
+    const cgam_schedule *call = g->call;
+    const cgam_recall *plan = call->plan;
     const cgam_rows *Z = &plan->bank->Z;
-    int64_t alone[CGAM_RECALL_GROUP], many = 0;
-    const double *start = g->in->start ? g->in->start + g->from * cgam_rows_span(Z).size : NULL;
-    if (g->path == CGAM_PATH_COUPLED) return cgam_coupled_solve(plan, g->count, g->m, start);
-    if (g->path == CGAM_PATH_ANNEAL) {
-        cgam_status status = CGAM_OK;
-        for (int64_t k = 0; k < g->count && status == CGAM_OK; k++)
-            status = cgam_anneal_solve(plan, &g->m[k],
-                                       g->out->anneal ? g->out->anneal + g->from + k : NULL);
-        return status;
+    const double *start = call->in->start;
+    if (start) start += call->from * cgam_vec_size(Z);
+    switch (call->route.path) {
+    case CGAM_PATH_COUPLED: return cgam_coupled_solve(plan, call->count, g->m, start);
+    case CGAM_PATH_COUPLED_TOGETHER: return cgam_coupled_together(plan, call->count, g->m);
+    case CGAM_PATH_ANNEAL: return anneal_group(g);
+    default: break;
     }
-    if (g->path == CGAM_PATH_COUPLED_TOGETHER) {
-        cgam_query back[CGAM_RECALL_GROUP];
-        cgam_status status = cgam_coupled_together(plan, g->count, g->m, alone, &many);
-        for (int64_t k = 0; k < many; k++) {
-            back[k] = g->m[alone[k]];
-            back[k].together = false;
-        }
-        if (status == CGAM_OK) status = cgam_coupled_solve(plan, many, back, NULL);
-        for (int64_t k = 0; k < many; k++) g->m[alone[k]] = back[k];
-        return status;
-    }
-    for (int64_t k = 0; k < g->count; k++) {
-        cgam_query *m = &g->m[k];
-        cgam_vectors_copy(Z, m->s, m->s0);
-        cgam_vectors_copy(Z, m->r, m->a);
-        cgam_books_direct(m, cgam_query_activate(plan, m));
+    for (int64_t k = 0; k < call->count; k++) { /* mode first: the scores are the answer */
+        cgam_settled *m = &g->m[k];
+        cgam_vec_copy(Z, m->s, m->in.s0);
+        cgam_vec_copy(Z, m->r, m->in.a);
+        m->trace = cgam_trace_direct(cgam_activate(plan, m->r, m->p, &m->act));
     }
     return CGAM_OK;
 }
 
-/* The leaders of query from + k; w: where p is to be told as an interval, else NULL. */
-static cgam_status report_top(const group *g, int64_t k, const cgam_weights *w)
+/* ---- Results. ------------------------------------------------------------------------------- */
+
+/* The leaders of query from + k; w: where p is an interval, else NULL. */
+static cgam_status report_top(const group *g, int64_t k, const cgam_weight_bounds *w)
 {
-    const cgam_recall_out *out = g->out;
-    const cgam_recall *plan = g->plan;
+    const cgam_recall_out *out = g->call->out;
+    const cgam_recall *plan = g->call->plan;
     const cgam_rows *Z = &plan->bank->Z;
     cgam_env *env = plan->bank->env;
-    const cgam_query *m = &g->m[k];
-    int64_t top = g->top, at = g->from + k;
+    const cgam_settled *m = &g->m[k];
+    int64_t top = g->top, at = g->call->from + k;
     int64_t *index = out->top_index ? out->top_index + at * top : g->leaders + k * top;
     double *p = cgam_alloc(env, (size_t)(2 * top), sizeof *p), *r = p + top;
     if (!p) return cgam_fail_nomem(env, "leaders");
-    cgam_status status = cgam_query_top(plan, m, top, index);
-    if (status == CGAM_OK) status = cgam_vectors_pick(env, Z, m->p, top, index, p);
-    if (status == CGAM_OK) status = cgam_vectors_pick(env, Z, m->r, top, index, r);
+    cgam_status status = cgam_vec_top(plan->bank->env, &plan->bank->Z, m->r, top, index);
+    if (status == CGAM_OK) status = cgam_vec_pick(Z, m->p, top, index, p);
+    if (status == CGAM_OK) status = cgam_vec_pick(Z, m->r, top, index, r);
     for (int64_t j = 0; j < top && status == CGAM_OK; j++) {
         double share[2] = {p[j]};
-        if (w) cgam_weights_share(plan, w, r[j], false, share);
+        if (w) cgam_weight_bounds_share(plan, w, r[j], false, share);
         if (out->top_p) out->top_p[at * top + j] = share[0];
         if (out->top_log_p)
-            out->top_log_p[at * top + j] = w ? log(share[0]) : cgam_query_log_p(plan, m, r[j]);
+            out->top_log_p[at * top + j] =
+                w ? log(share[0]) : cgam_activated_log_p(plan, &m->act, r[j]);
     }
     cgam_free(env, p);
     return status;
@@ -273,75 +279,65 @@ static cgam_status report_top(const group *g, int64_t k, const cgam_weights *w)
 static cgam_status report_one(void *arg, int64_t k)
 {
     const group *g = arg;
-    const cgam_recall_out *out = g->out;
-    const cgam_recall *plan = g->plan;
-    const cgam_query *m = &g->m[k];
+    const cgam_recall_in *in = g->call->in;
+    const cgam_recall_out *out = g->call->out;
+    const cgam_recall *plan = g->call->plan;
+    const cgam_settled *m = &g->m[k];
     const cgam_rows *Z = &plan->bank->Z;
-    cgam_env *env = plan->bank->env;
-    int64_t n = Z->n, top = g->top, at = g->from + k;
+    int64_t n = Z->n, top = g->top, at = g->call->from + k;
     cgam_status status = CGAM_OK;
     bool proves = cgam_recall_proves(plan, out), fast = plan->opts.fast && proves;
     cgam_result own, *r = out->results ? &out->results[at] : &own;
     if (proves) {
         cgam_summary summary;
-        status = cgam_query_summary(plan, m, g->in->target ? g->in->target[at] : -1, &summary);
-        if (status == CGAM_OK) cgam_result_fill(plan, &summary, m, r);
-        if (status == CGAM_OK) status = cgam_query_certify(plan, m, r);
+        status = cgam_settled_summary(plan, m, in->target ? in->target[at] : -1, &summary);
+        if (status == CGAM_OK) cgam_result_fill(plan, &summary, &m->trace, r);
+        if (status == CGAM_OK) status = cgam_settled_certify(plan, m, r);
     }
-    cgam_weights w = {.top = m->top, .scored = n};
+    cgam_weight_bounds w = {.top = m->act.top, .scored = n};
     if (fast && status == CGAM_OK) {
         for (int64_t i = 0; i < n; i++) w.known += m->p[i];
-        w.known *= m->sum;
+        w.known *= m->act.sum;
         w.off = isfinite(r->p) ? r->score_error : INFINITY;
         r->fallback = true;
         cgam_result_intervals(plan, &w, r->focus >= 0 ? m->r[r->focus] : plan->opts.none_score, r);
     }
     if (top > 0 && (out->top_index || out->top_p || out->top_log_p) && status == CGAM_OK)
         status = report_top(g, k, fast ? &w : NULL);
-    if (out->p && status == CGAM_OK) status = cgam_vectors_gather(env, Z, m->p, out->p + at * n);
-    if (out->s && status == CGAM_OK) status = cgam_vectors_gather(env, Z, m->s, out->s + at * n);
-    if (out->r && status == CGAM_OK) status = cgam_vectors_gather(env, Z, m->r, out->r + at * n);
+    if (out->p && status == CGAM_OK) status = cgam_vec_gather(Z, m->p, out->p + at * n);
+    if (out->s && status == CGAM_OK) status = cgam_vec_gather(Z, m->s, out->s + at * n);
+    if (out->r && status == CGAM_OK) status = cgam_vec_gather(Z, m->r, out->r + at * n);
     /* the p lie apart, so they are gathered where the scores of e were */
-    if (out->readout) cgam_vectors_copy(Z, g->Y + (g->room + k) * cgam_rows_span(Z).size, m->p);
+    if (out->readout) cgam_vec_copy(Z, g->Y + (g->most + k) * cgam_vec_size(Z), m->p);
     return status;
 }
 
-static cgam_status report(group *g)
+static cgam_status report_group(group *g)
 {
-    const cgam_bank *bank = g->plan->bank;
+    const cgam_schedule *call = g->call;
+    const cgam_bank *bank = call->plan->bank;
+    double *readout = call->out->readout;
     /* a query that is alone has all threads for its certificate */
-    cgam_status status = g->count == 1
+    cgam_status status = call->count == 1
                              ? report_one(g, 0)
-                             : cgam_rows_each(bank->env, &bank->Z, g->count, report_one, g);
-    if (status == CGAM_OK && g->out->readout)
-        status = (cgam_recall_sparse(g->plan) ? cgam_rows_combine_some : cgam_rows_combine_many)(
-            bank->env, &bank->Z, g->count, g->Y + g->room * cgam_rows_span(&bank->Z).size,
-            g->out->readout + g->from * bank->Z.d);
+                             : cgam_rows_each(bank->env, &bank->Z, call->count, report_one, g);
+    if (status == CGAM_OK && readout)
+        status = (cgam_recall_sparse(call->plan) ? cgam_rows_combine_some : cgam_rows_combine_many)(
+            bank->env, &bank->Z, call->count, g->Y + g->most * cgam_vec_size(&bank->Z),
+            readout + call->from * bank->Z.d);
     return status;
 }
 
-cgam_status cgam_recall_by_vectors(const cgam_recall *plan, const cgam_recall_in *in,
-                                   const cgam_recall_out *out)
+cgam_status cgam_recall_by_vectors(cgam_schedule *call)
 {
-    cgam_recall_in own = *in;
-    /* entmax has no pass of its own: a single query scores its direction with itself, as that does */
-    own.c_per_query |= in->c && in->queries == 1 && plan->can.direct && cgam_recall_sparse(plan);
-    in = &own;
-    group g = {.plan = plan, .in = in, .out = out};
-    bool flows = plan->opts.mode == CGAM_FLOW;
+    group g = {.call = call};
+    bool flows = call->plan->opts.mode == CGAM_FLOW;
     cgam_status status = group_new(&g);
-    if (status == CGAM_OK && in->c && !in->c_per_query && !flows)
-        status = cgam_recall_gates(plan, in->c, g.shared + cgam_rows_span(&plan->bank->Z).size,
-                                   g.shared);
-    if (status == CGAM_OK && in->c && !in->c_per_query && !flows && cgam_recall_proves(plan, out) &&
-        plan->can.matrices && cgam_doubt_solved(plan, in->c))
-        status = cgam_doubt_gates(plan, in->c, g.shared, &g.shared_off);
-    for (; g.from < in->queries && status == CGAM_OK; g.from += g.count) {
-        next(&g);
-        if (cgam_interrupted(plan->bank->env)) status = CGAM_E_INTERRUPTED;
-        if (status == CGAM_OK) status = flows ? flow(&g) : score(&g);
-        if (status == CGAM_OK && !flows) status = solve(&g);
-        if (status == CGAM_OK) status = report(&g);
+    for (bool more = true; more && status == CGAM_OK; more = cgam_schedule_next(call)) {
+        if (cgam_interrupted(call->plan->bank->env)) status = CGAM_E_INTERRUPTED;
+        if (status == CGAM_OK) status = flows ? flow_group(&g) : score_group(&g);
+        if (status == CGAM_OK && !flows) status = settle_group(&g);
+        if (status == CGAM_OK) status = report_group(&g);
     }
     group_free(&g);
     return status;

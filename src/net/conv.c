@@ -25,7 +25,7 @@ static void conv_free(cgam_env *env, void *thing)
 }
 
 /* Adds one image's worth of products: to `out` from `in`, or back. */
-static void run(const conv *C, bool back, const double *in, double *out)
+static void convolve_image(const conv *C, bool back, const double *in, double *out)
 {
     const cgam_conv *c = &C->c;
     int64_t I = c->in_channels, O = c->out_channels;
@@ -48,26 +48,27 @@ static void run(const conv *C, bool back, const double *in, double *out)
                 }
 }
 
-static cgam_status apply(const conv *C, bool back, int64_t count, const double *in, double *out)
+static cgam_status convolve_all(const conv *C, bool back, int64_t count, const double *in,
+                                double *out)
 {
     int64_t from = back ? C->op.rows : C->op.cols, to = back ? C->op.cols : C->op.rows;
     memset(out, 0, (size_t)(count * to) * sizeof *out);
-    for (int64_t k = 0; k < count; k++) run(C, back, in + k * from, out + k * to);
+    for (int64_t k = 0; k < count; k++) convolve_image(C, back, in + k * from, out + k * to);
     return CGAM_OK;
 }
 
 static cgam_status conv_apply(void *user, int64_t count, const double *in, double *out)
 {
-    return apply(user, false, count, in, out);
+    return convolve_all(user, false, count, in, out);
 }
 
 static cgam_status conv_apply_t(void *user, int64_t count, const double *in, double *out)
 {
-    return apply(user, true, count, in, out);
+    return convolve_all(user, true, count, in, out);
 }
 
 /* How many places a kernel has along one axis, and how much padding comes before. */
-static int64_t places(int64_t size, int64_t kernel, int64_t stride, bool same, int64_t *pad)
+static int64_t count_places(int64_t size, int64_t kernel, int64_t stride, bool same, int64_t *pad)
 {
     *pad = 0;
     if (!same) return size < kernel ? 0 : (size - kernel) / stride + 1;
@@ -91,8 +92,8 @@ cgam_status cgam_net_conv(cgam_net *net, const cgam_conv *spec, const double *ke
             return cgam_fail(env, CGAM_E_SHAPE, "convolution: a size is %lld, 1 to 32768 are taken",
                              (long long)sizes[i]);
     conv made = {.c = c};
-    made.out_height = places(c.height, c.kernel_height, c.stride_y, c.same, &made.pad_y);
-    made.out_width = places(c.width, c.kernel_width, c.stride_x, c.same, &made.pad_x);
+    made.out_height = count_places(c.height, c.kernel_height, c.stride_y, c.same, &made.pad_y);
+    made.out_width = count_places(c.width, c.kernel_width, c.stride_x, c.same, &made.pad_x);
     if (made.out_height < 1 || made.out_width < 1)
         return cgam_fail(env, CGAM_E_SHAPE, "convolution: a kernel of %lld x %lld over %lld x %lld",
                          (long long)c.kernel_height, (long long)c.kernel_width, (long long)c.height,

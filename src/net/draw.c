@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Text inside quotes, as Graphviz wants it. */
-static void quote(const char *text, FILE *to)
+static void print_quoted(const char *text, FILE *to)
 {
     for (; *text; text++) {
         if (*text == '"' || *text == '\\') fputc('\\', to);
@@ -29,7 +29,7 @@ static void dot_layer(const cgam_layer *layer, int index, FILE *to)
 {
     char shape[CGAM_SHAPE_TEXT];
     fprintf(to, "  l%d [label=\"", index);
-    quote(layer->name, to);
+    print_quoted(layer->name, to);
     fprintf(to, "\\n%s\\n", cgam_shape_text(layer->ndim, layer->shape, shape));
     describe_lagr(layer, to);
     if (layer->tau != 1) fprintf(to, "\\ntau %g", layer->tau);
@@ -43,7 +43,7 @@ void cgam_net_draw_dot(const cgam_net *net, const char *title, FILE *to)
           to);
     if (title) {
         fputs("  labelloc=t;\n  fontname=\"sans-serif\";\n  label=\"", to);
-        quote(title, to);
+        print_quoted(title, to);
         fputs("\";\n", to);
     }
     for (int i = 0; i < net->layers; i++) dot_layer(&net->layer[i], i, to);
@@ -51,7 +51,7 @@ void cgam_net_draw_dot(const cgam_net *net, const char *title, FILE *to)
         const cgam_syn *s = &net->synapse[i];
         if (s->k <= 2) fprintf(to, "  l%d -- l%d [label=\"", s->layer[0], s->layer[s->k - 1]);
         else fprintf(to, "  s%d [shape=box, fontsize=10, label=\"", i);
-        quote(s->name, to);
+        print_quoted(s->name, to);
         fprintf(to, "\\n%s", s->kind->name);
         if (s->gain != 1) fprintf(to, ", gain %g", s->gain);
         fputs("\"];\n", to);

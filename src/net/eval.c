@@ -6,8 +6,8 @@
 enum { STATES_AT_ONCE = 64, TANGENTS_AT_ONCE = 16 };
 
 /* Copies `count` states' worth of values to where the caller wants them. */
-static cgam_status hand_out(cgam_work *w, const cgam_net *net, int64_t from, int64_t count,
-                            double *rate, const cgam_net_values *out)
+static cgam_status copy_values(cgam_work *w, const cgam_net *net, int64_t from, int64_t count,
+                               double *rate, const cgam_net_values *out)
 {
     size_t states = (size_t)(count * net->size) * sizeof(double);
     int parts = cgam_net_parts(net);
@@ -42,7 +42,7 @@ cgam_status cgam_net_eval(const cgam_net *net, int64_t batch, const double *x, c
         int64_t count = batch - from < most ? batch - from : most;
         cgam_work_refresh(w);
         status = cgam_work_eval(w, count, x + from * net->size);
-        if (status == CGAM_OK) status = hand_out(w, net, from, count, rate, out);
+        if (status == CGAM_OK) status = copy_values(w, net, from, count, rate, out);
     }
     cgam_work_free(w);
     cgam_free(net->env, rate);

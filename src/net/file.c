@@ -1,6 +1,7 @@
 /* file.c: a network, its start, its clamps and its flow from one JSON document
  * (docs/format/network.md). */
 #include "net/file.h"
+#include "net/net.h"
 
 #include "io/file.h"
 
@@ -36,14 +37,10 @@ void cgam_net_file_close(cgam_net_file *file)
 
 /* ---- layers --------------------------------------------------------------------------------- */
 
-static const char *const layer_keys[] = {"name", "shape", "lagrangian", "scale",
-                                         "tau",  "axes",  "init",       NULL};
-
-static cgam_status read_shape(const cgam_reader *r, const cgam_place *at, const json_t *value,
+static cgam_status read_shape(const cgam_reader *r, const cgam_place *at, const json_t *list,
                               int *ndim, int64_t *shape)
 {
     cgam_place here = {at, "shape", 0};
-    const json_t *list = json_object_get(value, "shape");
     if (json_is_integer(list)) {
         *ndim = 1;
         shape[0] = json_integer_value(list);
@@ -69,19 +66,17 @@ static cgam_status read_layer(const cgam_reader *r, const cgam_place *at, cgam_n
     const char *params[CGAM_LAGR_PARAMS + 1] = {NULL}, *name = NULL;
     cgam_layer_opts o = cgam_layer_opts_default();
     int64_t shape[CGAM_ARRAY_DIMS], axes = 0;
+    const json_t *sides = NULL, *unused;
     int ndim = 0;
-    if (!json_is_object(value)) return cgam_read_object(r, at, value, layer_keys, NULL);
     o.lagr = cgam_lagrs[0];
     cgam_status status = cgam_read_lagr(r, at, value, &o.lagr);
-    if (status != CGAM_OK) return status;
     for (int i = 0; i < CGAM_LAGR_PARAMS; i++) params[i] = o.lagr->param[i].name;
-    status = cgam_read_object(r, at, value, layer_keys, params);
-    if (status == CGAM_OK) status = cgam_read_text(r, at, value, "name", CGAM_NEEDED, &name);
-    if (status == CGAM_OK) status = read_shape(r, at, value, &ndim, shape);
+    if (status == CGAM_OK)
+        status = cgam_read_object(r, at, value, params,
+                                  "name:s! shape:v scale:f tau:f axes:i lagrangian:v init:v", &name,
+                                  &sides, &o.scale, &o.tau, &axes, &unused, &unused);
+    if (status == CGAM_OK) status = read_shape(r, at, sides, &ndim, shape);
     if (status == CGAM_OK) status = cgam_read_params(r, at, value, o.lagr, o.param);
-    if (status == CGAM_OK) status = cgam_read_real(r, at, value, "scale", &o.scale);
-    if (status == CGAM_OK) status = cgam_read_real(r, at, value, "tau", &o.tau);
-    if (status == CGAM_OK) status = cgam_read_int(r, at, value, "axes", &axes);
     if (status != CGAM_OK) return status;
     o.axes = axes < 0 || axes > CGAM_ARRAY_DIMS ? CGAM_ARRAY_DIMS + 1 : (int)axes;
     return cgam_reader_pass(r, at, cgam_net_add_layer(net, name, ndim, shape, &o, NULL));
@@ -99,19 +94,20 @@ static cgam_status read_weights(const cgam_reader *r, cgam_net *net, const json_
         return cgam_reader_fail(r, &at, CGAM_E_FORMAT, "must be an object of names");
     out->list = cgam_zalloc(r->env, json_object_size(table) + 1, sizeof *out->list);
     if (!out->list) return cgam_fail_nomem(r->env, "the weights of a network");
-    json_t *object = (json_t *)(uintptr_t)table;
+    json_t *value;
+    const char *key;
     cgam_status status = CGAM_OK;
-    for (void *it = json_object_iter(object); it && status == CGAM_OK;
-         it = json_object_iter_next(object, it)) {
+    json_object_foreach((json_t *)(uintptr_t)table, key, value)
+    {
         struct cgam_named_op *entry = &out->list[out->count++];
+        cgam_place here = {&at, entry->name = key, 0};
         cgam_extract e;
-        entry->name = json_object_iter_key(it);
-        cgam_place here = {&at, entry->name, 0};
-        status = cgam_extract_read(r, &here, json_object_iter_value(it), &e);
+        status = cgam_extract_read(r, &here, value, &e);
         if (status != CGAM_OK) break;
         entry->ndim = e.ndim;
         memcpy(entry->shape, e.shape, sizeof e.shape);
         status = cgam_extract_op(r, &here, net, &e, &entry->op);
+        if (status != CGAM_OK) break;
     }
     return status;
 }
@@ -133,16 +129,12 @@ static cgam_status read_start(const cgam_reader *r, const json_t *layers, cgam_n
         const json_t *init = json_object_get(json_array_get(layers, (size_t)i), "init");
         if (!init) continue;
         cgam_place layer = {&at, NULL, (size_t)i}, here = {&layer, "init", 0};
-        cgam_extract e;
         double *values;
-        status = cgam_extract_read(r, &here, init, &e);
-        if (status != CGAM_OK) break;
-        status = cgam_extract_fill(r, &here, &e, net->layer[i].size, &values);
+        status = cgam_read_numbers(r, &here, init, net->layer[i].size, &values);
         if (status == CGAM_OK)
             memcpy(file->x + net->layer[i].offset, values,
                    (size_t)net->layer[i].size * sizeof *values);
         cgam_free(r->env, values);
-        cgam_extract_free(r->env, &e);
     }
     return status;
 }
@@ -150,25 +142,17 @@ static cgam_status read_start(const cgam_reader *r, const json_t *layers, cgam_n
 static cgam_status read_clamp(const cgam_reader *r, const cgam_place *at, const cgam_net *net,
                               const json_t *value, cgam_clamp *out, double **values)
 {
-    static const char *const keys[] = {"layer", "value", "from", "to", NULL};
     cgam_place layer = {at, "layer", 0}, here = {at, "value", 0};
+    const json_t *name = NULL, *held = NULL;
     *out = (cgam_clamp){.to = INFINITY};
-    cgam_status status = cgam_read_object(r, at, value, keys, NULL);
-    if (status != CGAM_OK) return status;
-    const json_t *name = json_object_get(value, "layer"), *held = json_object_get(value, "value");
-    if (!name) return cgam_reader_fail(r, at, CGAM_E_FORMAT, "'layer' is missing");
-    status = cgam_read_layer_name(r, &layer, net, name, &out->layer);
-    if (status == CGAM_OK) status = cgam_read_real(r, at, value, "from", &out->from);
-    if (status == CGAM_OK) status = cgam_read_real(r, at, value, "to", &out->to);
+    cgam_status status = cgam_read_object(r, at, value, NULL, "layer:v! value:v from:f to:f", &name,
+                                          &held, &out->from, &out->to);
+    if (status == CGAM_OK) status = cgam_read_layer_name(r, &layer, net, name, &out->layer);
     if (status == CGAM_OK && !(out->from >= 0 && out->to > out->from))
         status = cgam_reader_fail(r, at, CGAM_E_FORMAT, "from %g to %g", out->from, out->to);
     if (status != CGAM_OK || !held) return status;
-    cgam_extract e;
-    status = cgam_extract_read(r, &here, held, &e);
-    if (status != CGAM_OK) return status;
-    status = cgam_extract_fill(r, &here, &e, net->layer[out->layer].size, values);
+    status = cgam_read_numbers(r, &here, held, net->layer[out->layer].size, values);
     out->value = *values;
-    cgam_extract_free(r->env, &e);
     return status;
 }
 
@@ -177,7 +161,6 @@ static cgam_status read_clamps(const cgam_reader *r, const json_t *list, cgam_ne
     owner *own = file->owner;
     cgam_place at = {NULL, "clamps", 0};
     if (!list) return CGAM_OK;
-    if (!json_is_array(list)) return cgam_reader_fail(r, &at, CGAM_E_FORMAT, "must be a list");
     size_t count = json_array_size(list);
     own->clamps = cgam_zalloc(r->env, count + 1, sizeof *own->clamps);
     own->values = cgam_zalloc(r->env, count + 1, sizeof *own->values);
@@ -207,7 +190,6 @@ static cgam_status read_stop(const cgam_reader *r, const cgam_place *at, const j
 {
     const unsigned stops = CGAM_EVENT_STEADY | CGAM_EVENT_SETTLED | CGAM_EVENT_WINNER;
     if (!list) return CGAM_OK;
-    if (!json_is_array(list)) return cgam_reader_fail(r, at, CGAM_E_FORMAT, "must be a list");
     *stop = 0;
     for (size_t i = 0; i < json_array_size(list); i++) {
         const char *word = json_string_value(json_array_get(list, i));
@@ -223,41 +205,25 @@ static cgam_status read_stop(const cgam_reader *r, const cgam_place *at, const j
 
 static cgam_status read_flow(const cgam_reader *r, const json_t *value, cgam_net_file *file)
 {
-    static const char *const keys[] = {"method",   "t_end",     "rtol",   "atol",   "step",
-                                       "step_max", "max_steps", "steady", "settle", "energy_tol",
-                                       "limit",    "watch",     "stop",   "sample", NULL};
     cgam_flow_opts *f = &file->flow;
     cgam_place at = {NULL, "flow", 0};
     const char *method = NULL;
+    const json_t *watched = NULL, *stops = NULL;
     if (!value) return CGAM_OK;
-    cgam_status status = cgam_read_object(r, &at, value, keys, NULL);
-    const struct {
-        const char *key;
-        double *to;
-        bool positive;
-    } reals[] = {{"t_end", &f->t_end, true},    {"rtol", &f->rtol, true},
-                 {"atol", &f->atol, true},      {"step", &f->step, true},
-                 {"step_max", &f->step_max, 0}, {"steady", &f->steady, 0},
-                 {"settle", &f->settle, 0},     {"energy_tol", &f->energy_tol, 0},
-                 {"limit", &f->limit, true},    {"sample", &f->sample, 0}};
-    for (size_t i = 0; i < sizeof reals / sizeof *reals && status == CGAM_OK; i++) {
-        status = cgam_read_real(r, &at, value, reals[i].key, reals[i].to);
-        cgam_place here = {&at, reals[i].key, 0};
-        if (status == CGAM_OK && !(reals[i].positive ? *reals[i].to > 0 : *reals[i].to >= 0))
-            status = cgam_reader_fail(r, &here, CGAM_E_FORMAT, "%g must be %s 0", *reals[i].to,
-                                      reals[i].positive ? "above" : "at least");
-    }
-    if (status == CGAM_OK) status = cgam_read_int(r, &at, value, "max_steps", &f->max_steps);
-    if (status == CGAM_OK) status = cgam_read_text(r, &at, value, "method", CGAM_OPTIONAL, &method);
+    cgam_status status = cgam_read_object(
+        r, &at, value, NULL,
+        "t_end:+ rtol:+ atol:+ step:+ step_max:0 steady:0 settle:0 energy_tol:0 limit:+ sample:0 "
+        "max_steps:i method:s watch:v stop:l",
+        &f->t_end, &f->rtol, &f->atol, &f->step, &f->step_max, &f->steady, &f->settle,
+        &f->energy_tol, &f->limit, &f->sample, &f->max_steps, &method, &watched, &stops);
     cgam_place here = {&at, "method", 0}, watch = {&at, "watch", 0}, stop = {&at, "stop", 0};
     if (status == CGAM_OK && method && !cgam_flow_method_find(method, &f->method))
         status =
             cgam_reader_fail(r, &here, CGAM_E_FORMAT,
                              "no method '%.40s'; there are auto, adams, bdf, rk4, euler", method);
-    const json_t *watched = json_object_get(value, "watch");
     if (status == CGAM_OK && watched)
         status = cgam_read_layer_name(r, &watch, file->net, watched, &f->watch);
-    if (status == CGAM_OK) status = read_stop(r, &stop, json_object_get(value, "stop"), &f->stop);
+    if (status == CGAM_OK) status = read_stop(r, &stop, stops, &f->stop);
     if (status == CGAM_OK && f->max_steps < 1)
         status =
             cgam_reader_fail(r, &at, CGAM_E_FORMAT, "max_steps is %lld", (long long)f->max_steps);
@@ -268,10 +234,9 @@ static cgam_status read_flow(const cgam_reader *r, const json_t *value, cgam_net
 
 /* ---- the document ---------------------------------------------------------------------------- */
 
-static cgam_status read_net(const cgam_reader *r, const json_t *doc, cgam_net_file *file)
+static cgam_status read_net(const cgam_reader *r, const json_t *layers, const json_t *weights,
+                            const json_t *synapses, cgam_net_file *file)
 {
-    const json_t *layers = json_object_get(doc, "layers"),
-                 *synapses = json_object_get(doc, "synapses");
     cgam_place at = {NULL, "layers", 0};
     if (!json_is_array(layers) || json_array_size(layers) == 0 ||
         json_array_size(layers) > INT_MAX / 2)
@@ -283,11 +248,8 @@ static cgam_status read_net(const cgam_reader *r, const json_t *doc, cgam_net_fi
     }
     cgam_named_weights named = {0};
     if (status == CGAM_OK) status = read_start(r, layers, file);
-    if (status == CGAM_OK)
-        status = read_weights(r, file->net, json_object_get(doc, "weights"), &named);
+    if (status == CGAM_OK) status = read_weights(r, file->net, weights, &named);
     cgam_place there = {NULL, "synapses", 0};
-    if (status == CGAM_OK && synapses && !json_is_array(synapses))
-        status = cgam_reader_fail(r, &there, CGAM_E_FORMAT, "must be a list");
     for (size_t i = 0; i < json_array_size(synapses) && status == CGAM_OK; i++) {
         cgam_place here = {&there, NULL, i};
         status = cgam_read_synapse(r, &here, file->net, &named, json_array_get(synapses, i));
@@ -298,23 +260,22 @@ static cgam_status read_net(const cgam_reader *r, const json_t *doc, cgam_net_fi
 
 static cgam_status read_document(const cgam_reader *r, const json_t *doc, cgam_net_file *file)
 {
-    static const char *const keys[] = {"format",   "title",  "about", "layers", "weights",
-                                       "synapses", "clamps", "flow",  NULL};
     const char *format = NULL, *title = NULL, *about = NULL;
-    cgam_status status = cgam_read_object(r, NULL, doc, keys, NULL);
-    if (status == CGAM_OK) status = cgam_read_text(r, NULL, doc, "format", CGAM_NEEDED, &format);
+    const json_t *layers = NULL, *weights = NULL, *synapses = NULL, *clamps = NULL, *flow = NULL;
     cgam_place here = {NULL, "format", 0};
+    cgam_status status =
+        cgam_read_object(r, NULL, doc, NULL,
+                         "format:s! title:s about:s layers:v weights:v synapses:l clamps:l flow:v",
+                         &format, &title, &about, &layers, &weights, &synapses, &clamps, &flow);
     if (status == CGAM_OK && strcmp(format, FORMAT) != 0)
         status = cgam_reader_fail(r, &here, CGAM_E_UNSUPPORTED, "'%.40s' is not " FORMAT, format);
-    if (status == CGAM_OK) status = cgam_read_text(r, NULL, doc, "title", CGAM_OPTIONAL, &title);
-    if (status == CGAM_OK) status = cgam_read_text(r, NULL, doc, "about", CGAM_OPTIONAL, &about);
     if (status == CGAM_OK && title) {
         file->title = cgam_strdup(r->env, title);
         if (!file->title) status = cgam_fail_nomem(r->env, "a title");
     }
-    if (status == CGAM_OK) status = read_net(r, doc, file);
-    if (status == CGAM_OK) status = read_clamps(r, json_object_get(doc, "clamps"), file);
-    if (status == CGAM_OK) status = read_flow(r, json_object_get(doc, "flow"), file);
+    if (status == CGAM_OK) status = read_net(r, layers, weights, synapses, file);
+    if (status == CGAM_OK) status = read_clamps(r, clamps, file);
+    if (status == CGAM_OK) status = read_flow(r, flow, file);
     return status;
 }
 

@@ -36,19 +36,14 @@ cgam_status(cgam_reader_fail)(const cgam_reader *r, const cgam_place *at, cgam_s
 /* The same around the message of a call that failed. */
 cgam_status cgam_reader_pass(const cgam_reader *r, const cgam_place *at, cgam_status status);
 
-/* The value must be an object with no keys beyond those listed (NULL ends; more may be NULL). */
+/* Members of an object, in the manner of json_unpack: "KEY:KIND KEY:KIND! .." and a pointer for each, which stays
+ * unchanged where the member is absent; ! = must be there. Kinds: s const char *, i int64_t, b bool, f double, + double
+ * above 0, 0 double of at least 0, l a list, v any value (both const json_t *). */
+cgam_status cgam_read_members(const cgam_reader *r, const cgam_place *at, const json_t *object,
+                              const char *format, ...);
+/* The same, and the value must be an object with no other keys than those and `more` (NULL ends; may be NULL). */
 cgam_status cgam_read_object(const cgam_reader *r, const cgam_place *at, const json_t *value,
-                             const char *const *keys, const char *const *more);
-/* Members of an object: absent leaves *out as it is and is fine, unless a text is needed. */
-typedef enum cgam_need { CGAM_OPTIONAL, CGAM_NEEDED } cgam_need;
-cgam_status cgam_read_text(const cgam_reader *r, const cgam_place *at, const json_t *object,
-                           const char *key, cgam_need need, const char **out);
-cgam_status cgam_read_real(const cgam_reader *r, const cgam_place *at, const json_t *object,
-                           const char *key, double *out);
-cgam_status cgam_read_int(const cgam_reader *r, const cgam_place *at, const json_t *object,
-                          const char *key, int64_t *out);
-cgam_status cgam_read_bool(const cgam_reader *r, const cgam_place *at, const json_t *object,
-                           const char *key, bool *out);
+                             const char *const *more, const char *format, ...);
 
 /* Numbers: a list of lists of .. numbers, {"file": PATH} or {"rows": [[..]]}, these two with
  * "normalize": true if wanted; a lone number is an array without dimensions. Free with
@@ -66,6 +61,9 @@ cgam_status cgam_extract_read(const cgam_reader *r, const cgam_place *at, const 
 void cgam_extract_free(cgam_env *env, cgam_extract *e);
 /* All numbers as doubles: gives *out, to be freed with cgam_free. A lone number fills `size`. */
 cgam_status cgam_extract_fill(const cgam_reader *r, const cgam_place *at, cgam_extract *e,
+                              int64_t size, double **out);
+/* Both in one: `size` numbers of a value. */
+cgam_status cgam_read_numbers(const cgam_reader *r, const cgam_place *at, const json_t *value,
                               int64_t size, double **out);
 /* As an operator of the network, [size / last dimension, last dimension]. Takes e over. */
 cgam_status cgam_extract_op(const cgam_reader *r, const cgam_place *at, cgam_net *net,

@@ -15,13 +15,18 @@ typedef struct draft {
     const char *name;
     int k, layers[SLOTS];
     double gain;
+    /* members of some kinds; NULL and defaults where they are absent */
+    const json_t *weights, *factors, *query_weights, *key_weights, *kernels;
+    bool zero_diagonal;
+    cgam_attention_opts attention;
+    cgam_conv conv;
 } draft;
 
-static int64_t size_of(const draft *d, int slot) { return d->net->layer[d->layers[slot]].size; }
+static int64_t layer_size(const draft *d, int slot) { return d->net->layer[d->layers[slot]].size; }
 
 /* Weights at a place: the name of a table entry, or numbers. *shape may be NULL. */
-static cgam_status weights_at(draft *d, const cgam_place *at, const json_t *value,
-                              const cgam_op **out, int *ndim, int64_t *shape)
+static cgam_status read_weights_at(draft *d, const cgam_place *at, const json_t *value,
+                                   const cgam_op **out, int *ndim, int64_t *shape)
 {
     *out = NULL;
     if (json_is_string(value)) {
@@ -44,34 +49,34 @@ static cgam_status weights_at(draft *d, const cgam_place *at, const json_t *valu
     return cgam_extract_op(d->r, at, d->net, &e, out);
 }
 
-static cgam_status weights(draft *d, const char *key, const cgam_op **out, int *ndim,
-                           int64_t *shape)
+/* Is the member there? */
+static cgam_status check_given(const draft *d, const char *key, const json_t *value)
 {
-    const json_t *value = json_object_get(d->value, key);
-    cgam_place here = {d->at, key, 0};
-    if (!value) return cgam_reader_fail(d->r, d->at, CGAM_E_FORMAT, "'%s' is missing", key);
-    return weights_at(d, &here, value, out, ndim, shape);
+    if (value) return CGAM_OK;
+    return cgam_reader_fail(d->r, d->at, CGAM_E_FORMAT, "'%s' is missing", key);
+}
+
+static cgam_status read_weights(draft *d, const cgam_op **out, int *ndim, int64_t *shape)
+{
+    cgam_place here = {d->at, "weights", 0};
+    cgam_status status = check_given(d, "weights", d->weights);
+    return status == CGAM_OK ? read_weights_at(d, &here, d->weights, out, ndim, shape) : status;
 }
 
 /* `size` numbers at a key (a lone one fills them). */
-static cgam_status numbers(draft *d, const char *key, int64_t size, double **out)
+static cgam_status read_numbers(draft *d, const char *key, const json_t *value, int64_t size,
+                                double **out)
 {
-    *out = NULL;
-    const json_t *value = json_object_get(d->value, key);
     cgam_place here = {d->at, key, 0};
-    if (!value) return cgam_reader_fail(d->r, d->at, CGAM_E_FORMAT, "'%s' is missing", key);
-    cgam_extract e;
-    cgam_status status = cgam_extract_read(d->r, &here, value, &e);
-    if (status == CGAM_OK) status = cgam_extract_fill(d->r, &here, &e, size, out);
-    cgam_extract_free(d->r->env, &e);
-    return status;
+    cgam_status status = check_given(d, key, value);
+    return status == CGAM_OK ? cgam_read_numbers(d->r, &here, value, size, out) : status;
 }
 
 /* bilinear and self */
 static cgam_status read_product(draft *d)
 {
     const cgam_op *W = NULL;
-    cgam_status status = weights(d, "weights", &W, NULL, NULL);
+    cgam_status status = read_weights(d, &W, NULL, NULL);
     if (status != CGAM_OK) return status;
     return d->k == 2
                ? cgam_net_add_bilinear(d->net, d->name, d->layers[0], d->layers[1], W, d->gain)
@@ -81,12 +86,10 @@ static cgam_status read_product(draft *d)
 static cgam_status read_gram(draft *d)
 {
     const cgam_op *Z = NULL;
-    bool zero = true;
     double *diagonal = NULL;
     cgam_env *env = d->r->env;
-    cgam_status status = cgam_read_bool(d->r, d->at, d->value, "zero_diagonal", &zero);
-    if (status == CGAM_OK) status = weights(d, "weights", &Z, NULL, NULL);
-    if (status == CGAM_OK && zero) {
+    cgam_status status = read_weights(d, &Z, NULL, NULL);
+    if (status == CGAM_OK && d->zero_diagonal) {
         diagonal = cgam_alloc(env, (size_t)Z->rows, sizeof *diagonal);
         if (!diagonal) return cgam_fail_nomem(env, "a synapse");
         status = cgam_net_dense_norm2(d->net, Z, diagonal);
@@ -105,7 +108,7 @@ static cgam_status read_coupling(draft *d)
 static cgam_status read_bias(draft *d)
 {
     double *a = NULL;
-    cgam_status status = numbers(d, "weights", size_of(d, 0), &a);
+    cgam_status status = read_numbers(d, "weights", d->weights, layer_size(d, 0), &a);
     if (status == CGAM_OK) status = cgam_net_add_bias(d->net, d->name, d->layers[0], a, d->gain);
     cgam_free(d->r->env, a);
     return status;
@@ -116,14 +119,14 @@ static cgam_status read_tensor(draft *d)
     const cgam_op *T = NULL;
     int ndim = 0;
     int64_t shape[CGAM_ARRAY_DIMS] = {0};
-    cgam_status status = weights(d, "weights", &T, &ndim, shape);
+    cgam_status status = read_weights(d, &T, &ndim, shape);
     if (status != CGAM_OK) return status;
     cgam_place here = {d->at, "weights", 0};
     for (int i = 0; i < d->k; i++)
-        if (ndim != d->k || shape[i] != size_of(d, i))
+        if (ndim != d->k || shape[i] != layer_size(d, i))
             return cgam_reader_fail(d->r, &here, CGAM_E_SHAPE,
                                     "%d dimensions; dimension %d must be %lld like layer '%s'",
-                                    ndim, i, (long long)size_of(d, i),
+                                    ndim, i, (long long)layer_size(d, i),
                                     d->net->layer[d->layers[i]].name);
     return cgam_net_add_tensor(d->net, d->name, d->k, d->layers, T, d->gain);
 }
@@ -131,18 +134,18 @@ static cgam_status read_tensor(draft *d)
 static cgam_status read_lowrank(draft *d)
 {
     const cgam_op *U[SLOTS] = {NULL};
-    const json_t *factors = json_object_get(d->value, "factors");
     cgam_place here = {d->at, "factors", 0};
     double *w = NULL;
-    if (!json_is_array(factors) || (int)json_array_size(factors) != d->k)
+    if (!json_is_array(d->factors) || (int)json_array_size(d->factors) != d->k)
         return cgam_reader_fail(d->r, &here, CGAM_E_FORMAT, "must be a list of %d factors", d->k);
     cgam_status status = CGAM_OK;
     for (int i = 0; i < d->k && status == CGAM_OK; i++) {
         cgam_place there = {&here, NULL, (size_t)i};
-        status = weights_at(d, &there, json_array_get(factors, (size_t)i), &U[i], NULL, NULL);
+        status =
+            read_weights_at(d, &there, json_array_get(d->factors, (size_t)i), &U[i], NULL, NULL);
     }
-    if (status == CGAM_OK && U[0] && json_object_get(d->value, "weights"))
-        status = numbers(d, "weights", U[0]->rows, &w);
+    if (status == CGAM_OK && U[0] && d->weights)
+        status = read_numbers(d, "weights", d->weights, U[0]->rows, &w);
     if (status == CGAM_OK)
         status = cgam_net_add_lowrank(d->net, d->name, d->k, d->layers, U, w, d->gain);
     cgam_free(d->r->env, w);
@@ -156,24 +159,19 @@ static cgam_status read_hidden(draft *d)
     double param[CGAM_LAGR_PARAMS];
     cgam_status status = cgam_read_lagr(d->r, d->at, d->value, &lagr);
     if (status == CGAM_OK) status = cgam_read_params(d->r, d->at, d->value, lagr, param);
-    if (status == CGAM_OK) status = weights(d, "weights", &W, NULL, NULL);
+    if (status == CGAM_OK) status = read_weights(d, &W, NULL, NULL);
     if (status != CGAM_OK) return status;
     return cgam_net_add_hidden(d->net, d->name, d->layers[0], W, lagr, param, d->gain);
 }
 
 static cgam_status read_attention(draft *d)
 {
-    cgam_attention_opts o = cgam_attention_opts_default();
+    cgam_attention_opts o = d->attention;
     double *WQ = NULL, *WK = NULL;
-    cgam_status status = cgam_read_real(d->r, d->at, d->value, "beta", &o.beta);
-    if (status == CGAM_OK) status = cgam_read_int(d->r, d->at, d->value, "heads", &o.heads);
-    if (status == CGAM_OK) status = cgam_read_int(d->r, d->at, d->value, "width", &o.width);
-    if (status == CGAM_OK)
-        status = cgam_read_bool(d->r, d->at, d->value, "exclude_self", &o.exclude_self);
-    if (status == CGAM_OK && o.width == 0 &&
-        (json_object_get(d->value, "query_weights") || json_object_get(d->value, "key_weights")))
-        status = cgam_reader_fail(d->r, d->at, CGAM_E_FORMAT, "projections need a 'width'");
-    if (status == CGAM_OK && o.width != 0) {
+    cgam_status status = CGAM_OK;
+    if (o.width == 0 && (d->query_weights || d->key_weights))
+        return cgam_reader_fail(d->r, d->at, CGAM_E_FORMAT, "projections need a 'width'");
+    if (o.width != 0) {
         const cgam_layer *x = &d->net->layer[d->layers[0]], *y = &d->net->layer[d->layers[1]];
         int64_t dx = x->ndim > 0 ? x->shape[x->ndim - 1] : 1;
         int64_t dy = y->ndim > 0 ? y->shape[y->ndim - 1] : 1;
@@ -181,8 +179,9 @@ static cgam_status read_attention(draft *d)
             o.heads * o.width > (INT64_C(1) << 40) / (dx > dy ? dx : dy))
             return cgam_reader_fail(d->r, d->at, CGAM_E_FORMAT, "%lld heads of width %lld",
                                     (long long)o.heads, (long long)o.width);
-        status = numbers(d, "query_weights", o.heads * o.width * dx, &WQ);
-        if (status == CGAM_OK) status = numbers(d, "key_weights", o.heads * o.width * dy, &WK);
+        status = read_numbers(d, "query_weights", d->query_weights, o.heads * o.width * dx, &WQ);
+        if (status == CGAM_OK)
+            status = read_numbers(d, "key_weights", d->key_weights, o.heads * o.width * dy, &WK);
         o.WQ = WQ;
         o.WK = WK;
     }
@@ -197,9 +196,8 @@ static cgam_status read_attention(draft *d)
 static cgam_status read_convolution(draft *d)
 {
     const cgam_layer *to = &d->net->layer[d->layers[0]], *from = &d->net->layer[d->layers[1]];
-    const json_t *value = json_object_get(d->value, "kernels");
     cgam_place here = {d->at, "kernels", 0};
-    cgam_conv c = {.stride_y = 1, .stride_x = 1};
+    cgam_conv c = d->conv;
     const cgam_op *op = NULL;
     cgam_extract e = {0};
     double *kernels = NULL;
@@ -207,11 +205,8 @@ static cgam_status read_convolution(draft *d)
         return cgam_reader_fail(d->r, d->at, CGAM_E_SHAPE,
                                 "layers '%s' and '%s' must be images: height, width, channels",
                                 to->name, from->name);
-    if (!value) return cgam_reader_fail(d->r, d->at, CGAM_E_FORMAT, "'kernels' is missing");
-    cgam_status status = cgam_read_bool(d->r, d->at, d->value, "same", &c.same);
-    if (status == CGAM_OK) status = cgam_read_int(d->r, d->at, d->value, "stride_y", &c.stride_y);
-    if (status == CGAM_OK) status = cgam_read_int(d->r, d->at, d->value, "stride_x", &c.stride_x);
-    if (status == CGAM_OK) status = cgam_extract_read(d->r, &here, value, &e);
+    cgam_status status = check_given(d, "kernels", d->kernels);
+    if (status == CGAM_OK) status = cgam_extract_read(d->r, &here, d->kernels, &e);
     if (status == CGAM_OK &&
         (e.ndim != 4 || e.shape[0] != to->shape[2] || e.shape[1] != from->shape[2]))
         status = cgam_reader_fail(d->r, &here, CGAM_E_SHAPE,
@@ -261,9 +256,8 @@ static const struct kind {
     {"convolution", 2, 2, read_convolution, {"kernels", "stride_y", "stride_x", "same"}},
 };
 
-static cgam_status read_layers(draft *d, const struct kind *kind)
+static cgam_status read_layers(draft *d, const struct kind *kind, const json_t *list)
 {
-    const json_t *list = json_object_get(d->value, "layers");
     cgam_place here = {d->at, "layers", 0};
     if (!json_is_array(list) || (int)json_array_size(list) < kind->min ||
         (int)json_array_size(list) > kind->max)
@@ -282,25 +276,35 @@ static cgam_status read_layers(draft *d, const struct kind *kind)
 cgam_status cgam_read_synapse(const cgam_reader *r, const cgam_place *at, cgam_net *net,
                               const cgam_named_weights *named, const json_t *value)
 {
-    static const char *const common[] = {"name", "kind", "layers", "gain", NULL};
     const struct kind *kind = NULL;
     const char *word = NULL;
+    const json_t *layers = NULL;
     char own[48];
-    draft d = {.r = r, .at = at, .net = net, .named = named, .value = value, .gain = 1};
-    if (!json_is_object(value)) return cgam_read_object(r, at, value, common, NULL);
-    cgam_status status = cgam_read_text(r, at, value, "kind", CGAM_NEEDED, &word);
+    draft d = {.r = r, .at = at, .net = net, .named = named, .value = value, .name = own};
+    d.gain = 1;
+    d.zero_diagonal = true;
+    d.attention = cgam_attention_opts_default();
+    d.conv = (cgam_conv){.stride_y = 1, .stride_x = 1};
+    if (!json_is_object(value)) return cgam_read_object(r, at, value, NULL, "");
+    cgam_status status = cgam_read_members(r, at, value, "kind:s!", &word);
     if (status != CGAM_OK) return status;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (strcmp(kinds[i].name, word) == 0) kind = &kinds[i];
     cgam_place here = {at, "kind", 0};
     if (!kind)
         return cgam_reader_fail(r, &here, CGAM_E_FORMAT, "no synapse is of kind '%.40s'", word);
-    status = cgam_read_object(r, at, value, common, kind->keys);
-    if (status == CGAM_OK) status = read_layers(&d, kind);
     snprintf(own, sizeof own, "%.20s %zu", kind->name, at->index);
-    d.name = own;
-    if (status == CGAM_OK) status = cgam_read_text(r, at, value, "name", CGAM_OPTIONAL, &d.name);
-    if (status == CGAM_OK) status = cgam_read_real(r, at, value, "gain", &d.gain);
+    status = cgam_read_object(r, at, value, kind->keys, "kind:s name:s layers:v gain:f", &word,
+                              &d.name, &layers, &d.gain);
+    if (status == CGAM_OK) status = read_layers(&d, kind, layers);
+    if (status == CGAM_OK)
+        status = cgam_read_members(
+            r, at, value,
+            "weights:v factors:v zero_diagonal:b beta:f heads:i width:i query_weights:v key_weights:v "
+            "exclude_self:b kernels:v stride_y:i stride_x:i same:b",
+            &d.weights, &d.factors, &d.zero_diagonal, &d.attention.beta, &d.attention.heads,
+            &d.attention.width, &d.query_weights, &d.key_weights, &d.attention.exclude_self,
+            &d.kernels, &d.conv.stride_y, &d.conv.stride_x, &d.conv.same);
     if (status != CGAM_OK) return status;
     *r->complained = false;
     status = kind->read(&d);

@@ -64,80 +64,106 @@ static cgam_status wrong_kind(const cgam_reader *r, const cgam_place *at, const 
 
 /* ---- members -------------------------------------------------------------------------------- */
 
-static bool listed(const char *const *keys, const char *key)
+static bool is_listed(const char *const *keys, const char *key)
 {
     for (; keys && *keys; keys++)
         if (strcmp(*keys, key) == 0) return true;
     return false;
 }
 
-cgam_status cgam_read_object(const cgam_reader *r, const cgam_place *at, const json_t *value,
-                             const char *const *keys, const char *const *more)
-{
-    if (!json_is_object(value)) return wrong_kind(r, at, "an object", value);
-    json_t *object = (json_t *)(uintptr_t)value; /* jansson's iterators do not take const */
-    for (void *it = json_object_iter(object); it; it = json_object_iter_next(object, it)) {
-        const char *key = json_object_iter_key(it);
-        if (listed(keys, key) || listed(more, key)) continue;
-        return cgam_reader_fail(r, at, CGAM_E_FORMAT, "no such key: '%.40s'", key);
-    }
-    return CGAM_OK;
-}
-
-/* Kinds of values, as a set. */
-enum {
-    TEXT = 1 << JSON_STRING,
-    INTEGER = 1 << JSON_INTEGER,
-    REAL = INTEGER | 1 << JSON_REAL,
-    TRUTH = 1 << JSON_TRUE | 1 << JSON_FALSE
+/* What a kind of member allows: types of jansson, as a set, and the words for them. */
+static const struct {
+    const char *kinds;
+    int types;
+    const char *words;
+} member_kinds[] = {
+    {"v", ~0, ""},
+    {"l", 1 << JSON_ARRAY, "a list"},
+    {"s", 1 << JSON_STRING, "text"}, /* without zero bytes, which cgam_json_parse rejects */
+    {"i", 1 << JSON_INTEGER, "an integer"},
+    {"b", 1 << JSON_TRUE | 1 << JSON_FALSE, "true or false"},
+    {"f+0", 1 << JSON_INTEGER | 1 << JSON_REAL, "a number"},
 };
 
-/* The member, or NULL; a status when it is needed and absent or of another kind. */
-static cgam_status member(const cgam_reader *r, const cgam_place *at, const json_t *object,
-                          const char *key, cgam_need need, int kinds, const char *wanted,
-                          const json_t **out)
+static cgam_status read_member(const cgam_reader *r, const cgam_place *at, const json_t *value,
+                               char kind, void *to)
 {
-    *out = json_object_get(object, key);
-    cgam_place here = {at, key, 0};
-    if (*out && !(kinds & 1 << json_typeof(*out))) return wrong_kind(r, &here, wanted, *out);
-    if (*out || need == CGAM_OPTIONAL) return CGAM_OK;
-    return cgam_reader_fail(r, at, CGAM_E_FORMAT, "'%s' is missing", key);
-}
-
-cgam_status cgam_read_text(const cgam_reader *r, const cgam_place *at, const json_t *object,
-                           const char *key, cgam_need need, const char **out)
-{
-    const json_t *value;
-    cgam_status status = member(r, at, object, key, need, TEXT, "text", &value);
-    if (status != CGAM_OK || !value) return status;
-    *out = json_string_value(value); /* without zero bytes: cgam_json_parse takes none */
+    int k = 0;
+    while (!strchr(member_kinds[k].kinds, kind)) k++;
+    if (!(member_kinds[k].types & 1 << json_typeof(value)))
+        return wrong_kind(r, at, member_kinds[k].words, value);
+    double number = json_number_value(value);
+    if ((kind == '+' && !(number > 0)) || (kind == '0' && !(number >= 0)))
+        return cgam_reader_fail(r, at, CGAM_E_FORMAT, "%g must be %s 0", number,
+                                kind == '+' ? "above" : "at least");
+    if (kind == 'v' || kind == 'l') *(const json_t **)to = value;
+    else if (kind == 's') *(const char **)to = json_string_value(value);
+    else if (kind == 'i') *(int64_t *)to = json_integer_value(value);
+    else if (kind == 'b') *(bool *)to = json_is_true(value);
+    else *(double *)to = number;
     return CGAM_OK;
 }
 
-cgam_status cgam_read_real(const cgam_reader *r, const cgam_place *at, const json_t *object,
-                           const char *key, double *out)
+/* The key and the kind that a format begins with; moves it on. */
+enum { KEY_MAX = 32 };
+static bool next_member(const char **format, char key[KEY_MAX], char *kind, bool *needed)
 {
-    const json_t *value;
-    cgam_status status = member(r, at, object, key, CGAM_OPTIONAL, REAL, "a number", &value);
-    if (status == CGAM_OK && value) *out = json_number_value(value);
+    int used = 0;
+    if (sscanf(*format, " %31[^:]:%c%n", key, kind, &used) != 2) return false;
+    *format += used;
+    *needed = **format == '!';
+    *format += *needed;
+    return true;
+}
+
+static cgam_status read_members(const cgam_reader *r, const cgam_place *at, const json_t *object,
+                                const char *format, va_list to)
+{
+    char key[KEY_MAX], kind;
+    bool needed;
+    cgam_status status = CGAM_OK;
+    while (status == CGAM_OK && next_member(&format, key, &kind, &needed)) {
+        const json_t *value = json_object_get(object, key);
+        void *out = va_arg(to, void *);
+        cgam_place here = {at, key, 0};
+        if (value) status = read_member(r, &here, value, kind, out);
+        else if (needed) status = cgam_reader_fail(r, at, CGAM_E_FORMAT, "'%s' is missing", key);
+    }
     return status;
 }
 
-cgam_status cgam_read_int(const cgam_reader *r, const cgam_place *at, const json_t *object,
-                          const char *key, int64_t *out)
+cgam_status cgam_read_members(const cgam_reader *r, const cgam_place *at, const json_t *object,
+                              const char *format, ...)
 {
-    const json_t *value;
-    cgam_status status = member(r, at, object, key, CGAM_OPTIONAL, INTEGER, "an integer", &value);
-    if (status == CGAM_OK && value) *out = json_integer_value(value);
+    va_list to;
+    va_start(to, format);
+    cgam_status status = read_members(r, at, object, format, to);
+    va_end(to);
     return status;
 }
 
-cgam_status cgam_read_bool(const cgam_reader *r, const cgam_place *at, const json_t *object,
-                           const char *key, bool *out)
+static bool in_format(const char *format, const char *wanted)
 {
-    const json_t *value;
-    cgam_status status = member(r, at, object, key, CGAM_OPTIONAL, TRUTH, "true or false", &value);
-    if (status == CGAM_OK && value) *out = json_is_true(value);
+    char key[KEY_MAX], kind;
+    bool needed;
+    while (next_member(&format, key, &kind, &needed))
+        if (strcmp(key, wanted) == 0) return true;
+    return false;
+}
+
+cgam_status cgam_read_object(const cgam_reader *r, const cgam_place *at, const json_t *value,
+                             const char *const *more, const char *format, ...)
+{
+    const char *key;
+    json_t *one;
+    if (!json_is_object(value)) return wrong_kind(r, at, "an object", value);
+    json_object_foreach((json_t *)(uintptr_t)value, key, one) /* does not take const */
+        if (!in_format(format, key) && !is_listed(more, key)) return cgam_reader_fail(
+            r, at, CGAM_E_FORMAT, "no such key: '%.40s'", key);
+    va_list to;
+    va_start(to, format);
+    cgam_status status = read_members(r, at, value, format, to);
+    va_end(to);
     return status;
 }
 
@@ -155,7 +181,7 @@ cgam_status cgam_read_lagr(const cgam_reader *r, const cgam_place *at, const jso
                            const cgam_lagr **out)
 {
     const char *name = NULL;
-    cgam_status status = cgam_read_text(r, at, object, "lagrangian", CGAM_OPTIONAL, &name);
+    cgam_status status = cgam_read_members(r, at, object, "lagrangian:s", &name);
     if (status != CGAM_OK || !name) return status;
     const cgam_lagr *found = cgam_lagr_find(name);
     cgam_place here = {at, "lagrangian", 0};
@@ -175,16 +201,19 @@ cgam_status cgam_read_params(const cgam_reader *r, const cgam_place *at, const j
                              const cgam_lagr *lagr, double *param)
 {
     const char *own[CGAM_LAGR_PARAMS + 1] = {NULL};
+    char format[KEY_MAX + 2];
     cgam_status status = CGAM_OK;
     for (int i = 0; i < CGAM_LAGR_PARAMS; i++) {
         param[i] = NAN;
         own[i] = lagr->param[i].name;
-        if (own[i] && status == CGAM_OK) status = cgam_read_real(r, at, object, own[i], &param[i]);
+        snprintf(format, sizeof format, "%s:f", own[i] ? own[i] : "");
+        if (status == CGAM_OK && own[i])
+            status = cgam_read_members(r, at, object, format, &param[i]);
     }
     for (int k = 0; cgam_lagrs[k]; k++)
         for (int i = 0; i < CGAM_LAGR_PARAMS && cgam_lagrs[k]->param[i].name; i++) {
             const char *name = cgam_lagrs[k]->param[i].name;
-            if (status == CGAM_OK && json_object_get(object, name) && !listed(own, name))
+            if (status == CGAM_OK && json_object_get(object, name) && !is_listed(own, name))
                 status = cgam_reader_fail(r, at, CGAM_E_FORMAT, "'%s' is not a parameter of %s",
                                           name, lagr->name);
         }
@@ -201,8 +230,8 @@ void cgam_extract_free(cgam_env *env, cgam_extract *e)
 }
 
 /* The shape, read off the first element at each depth. */
-static cgam_status measure(const cgam_reader *r, const cgam_place *at, const json_t *value,
-                           cgam_extract *e)
+static cgam_status measure_list(const cgam_reader *r, const cgam_place *at, const json_t *value,
+                                cgam_extract *e)
 {
     e->size = 1;
     for (e->ndim = 0; json_is_array(value); e->ndim++) {
@@ -220,8 +249,8 @@ static cgam_status measure(const cgam_reader *r, const cgam_place *at, const jso
 }
 
 /* Copies a list of the shape from `depth` on; lengths must agree everywhere. */
-static cgam_status copy(const cgam_reader *r, const cgam_place *at, const json_t *value,
-                        const cgam_extract *e, int depth, double **to)
+static cgam_status copy_list(const cgam_reader *r, const cgam_place *at, const json_t *value,
+                             const cgam_extract *e, int depth, double **to)
 {
     if (depth == e->ndim) {
         if (!json_is_number(value)) return wrong_kind(r, at, "a number", value);
@@ -235,7 +264,7 @@ static cgam_status copy(const cgam_reader *r, const cgam_place *at, const json_t
     cgam_status status = CGAM_OK;
     for (size_t i = 0; i < json_array_size(value) && status == CGAM_OK; i++) {
         cgam_place here = {at, NULL, i};
-        status = copy(r, &here, json_array_get(value, i), e, depth + 1, to);
+        status = copy_list(r, &here, json_array_get(value, i), e, depth + 1, to);
     }
     return status;
 }
@@ -243,14 +272,14 @@ static cgam_status copy(const cgam_reader *r, const cgam_place *at, const json_t
 static cgam_status read_written(const cgam_reader *r, const cgam_place *at, const json_t *value,
                                 cgam_extract *out)
 {
-    cgam_status status = measure(r, at, value, out);
+    cgam_status status = measure_list(r, at, value, out);
     if (status != CGAM_OK) return status;
-    /* a list that promises more than the document has is found out while copying; its room is at
+    /* a list that promises more than the document has is found out while copying; its size is at
      * most the product of the lengths of the first lists, which have been read */
     out->data = cgam_alloc(r->env, (size_t)out->size, sizeof *out->data);
     if (!out->data) return cgam_fail_nomem(r->env, "numbers of a network");
     double *to = out->data;
-    return copy(r, at, value, out, 0, &to);
+    return copy_list(r, at, value, out, 0, &to);
 }
 
 static cgam_status read_file(const cgam_reader *r, const cgam_place *at, const char *file,
@@ -278,15 +307,14 @@ cgam_status cgam_extract_read(const cgam_reader *r, const cgam_place *at, const 
     *out = (cgam_extract){0};
     cgam_status status;
     if (json_is_object(value)) {
-        static const char *const keys[] = {"file", "rows", "normalize", NULL};
         const char *file = NULL;
-        const json_t *rows = json_object_get(value, "rows");
-        cgam_place there = {at, rows ? "rows" : "file", 0};
-        status = cgam_read_object(r, at, value, keys, NULL);
-        if (status == CGAM_OK)
-            status =
-                cgam_read_text(r, at, value, "file", rows ? CGAM_OPTIONAL : CGAM_NEEDED, &file);
-        if (status == CGAM_OK) status = cgam_read_bool(r, at, value, "normalize", &out->normalize);
+        const json_t *rows = NULL;
+        bool written = json_object_get(value, "rows");
+        cgam_place there = {at, written ? "rows" : "file", 0};
+        status =
+            cgam_read_object(r, at, value, NULL,
+                             written ? "file:s rows:v normalize:b" : "file:s! rows:v normalize:b",
+                             &file, &rows, &out->normalize);
         if (status == CGAM_OK && rows && file)
             status = cgam_reader_fail(r, at, CGAM_E_FORMAT, "'rows' and 'file' exclude each other");
         if (status == CGAM_OK)
@@ -301,16 +329,16 @@ cgam_status cgam_extract_read(const cgam_reader *r, const cgam_place *at, const 
 }
 
 /* Rows of `width` divided by their norms; rows of zeros stay. */
-static void normalize(double *data, int64_t size, int64_t width)
+static void normalize_rows(double *data, int64_t size, int64_t width)
 {
     for (int64_t i = 0; i + width <= size; i += width) {
-        double norm = cgam_vec_norm(width, data + i);
+        double norm = cgam_array_norm(width, data + i);
         for (int64_t j = 0; norm > 0 && j < width; j++) data[i + j] /= norm;
     }
 }
 
 /* The numbers of a file as doubles in the document's place. */
-static cgam_status widen(const cgam_reader *r, const cgam_place *at, cgam_extract *e)
+static cgam_status widen_file(const cgam_reader *r, const cgam_place *at, cgam_extract *e)
 {
     if (e->data) return CGAM_OK;
     e->data = cgam_alloc(r->env, (size_t)e->size, sizeof *e->data);
@@ -326,9 +354,9 @@ cgam_status cgam_extract_fill(const cgam_reader *r, const cgam_place *at, cgam_e
     if (!lone && e->size != size)
         return cgam_reader_fail(r, at, CGAM_E_SHAPE, "%lld numbers, %lld are needed",
                                 (long long)e->size, (long long)size);
-    cgam_status status = widen(r, at, e);
+    cgam_status status = widen_file(r, at, e);
     if (status != CGAM_OK) return status;
-    if (e->normalize) normalize(e->data, e->size, lone ? 1 : e->shape[e->ndim - 1]);
+    if (e->normalize) normalize_rows(e->data, e->size, lone ? 1 : e->shape[e->ndim - 1]);
     if (!lone) {
         *out = e->data;
         e->data = NULL;
@@ -343,13 +371,24 @@ cgam_status cgam_extract_fill(const cgam_reader *r, const cgam_place *at, cgam_e
     return CGAM_OK;
 }
 
+cgam_status cgam_read_numbers(const cgam_reader *r, const cgam_place *at, const json_t *value,
+                              int64_t size, double **out)
+{
+    cgam_extract e;
+    *out = NULL;
+    cgam_status status = cgam_extract_read(r, at, value, &e);
+    if (status == CGAM_OK) status = cgam_extract_fill(r, at, &e, size, out);
+    cgam_extract_free(r->env, &e);
+    return status;
+}
+
 cgam_status cgam_extract_op(const cgam_reader *r, const cgam_place *at, cgam_net *net,
                             cgam_extract *e, const cgam_op **out)
 {
     int64_t cols = e->ndim > 0 ? e->shape[e->ndim - 1] : 1, rows = e->size / cols;
     cgam_status status = CGAM_OK;
-    if (e->normalize) status = widen(r, at, e);
-    if (status == CGAM_OK && e->normalize) normalize(e->data, e->size, cols);
+    if (e->normalize) status = widen_file(r, at, e);
+    if (status == CGAM_OK && e->normalize) normalize_rows(e->data, e->size, cols);
     if (status == CGAM_OK && e->data)
         status = cgam_net_dense(net, e->data, CGAM_F64, rows, cols, true, out);
     else if (status == CGAM_OK) status = cgam_net_dense_array(net, "weights", &e->array, rows, out);

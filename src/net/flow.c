@@ -1,5 +1,6 @@
 /* flow.c: checks the options of a flow, turns clamps into a schedule, and hands states out. */
 #include "net/flow_inside.h"
+#include "net/net.h"
 
 #include "base/names.h"
 

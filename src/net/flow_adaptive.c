@@ -47,7 +47,7 @@ typedef struct adaptive {
 /* ---- what CVODE asks ------------------------------------------------------------------------- */
 
 /* Evaluates at y unless the last evaluation was there. */
-static cgam_status place(adaptive *a, const double *y, bool again)
+static cgam_status evaluate_at(adaptive *a, const double *y, bool again)
 {
     size_t size = (size_t)a->flow->net->size;
     double *moved = a->v; /* free for use outside of tangents */
@@ -65,7 +65,7 @@ static cgam_status place(adaptive *a, const double *y, bool again)
 }
 
 /* CVODE's codes: 0 fine, > 0 a smaller step may help, < 0 give up. */
-static int answer(adaptive *a, cgam_status status)
+static int cvode_code(adaptive *a, cgam_status status)
 {
     if (status == CGAM_OK) return 0;
     if (status == CGAM_E_VALUE) return 1;
@@ -73,22 +73,22 @@ static int answer(adaptive *a, cgam_status status)
     return -1;
 }
 
-static int rates(double t, N_Vector y, N_Vector ydot, void *user)
+static int cvode_rates(double t, N_Vector y, N_Vector ydot, void *user)
 {
     (void)t;
     adaptive *a = user;
     const double *numbers = N_VGetArrayPointer_Serial(y);
     for (int64_t i = 0; i < a->free; i++)
         if (!(fabs(numbers[i]) <= 1e10 * a->flow->opts.limit)) return 1;
-    cgam_status status = place(a, numbers, false);
+    cgam_status status = evaluate_at(a, numbers, false);
     if (status == CGAM_OK) cgam_work_pack(a->work, a->rate, N_VGetArrayPointer_Serial(ydot));
-    return answer(a, status);
+    return cvode_code(a, status);
 }
 
 static int jacobian_place(double t, N_Vector y, N_Vector fy, void *user)
 {
     (void)t, (void)fy;
-    return answer(user, place(user, N_VGetArrayPointer_Serial(y), false));
+    return cvode_code(user, evaluate_at(user, N_VGetArrayPointer_Serial(y), false));
 }
 
 static int jacobian_times(N_Vector v, N_Vector Jv, double t, N_Vector y, N_Vector fy, void *user,
@@ -100,7 +100,7 @@ static int jacobian_times(N_Vector v, N_Vector Jv, double t, N_Vector y, N_Vecto
     cgam_status status = cgam_work_jacobian(a->work, 1, a->v, a->Jv);
     a->obs.report->jacobians++;
     if (status == CGAM_OK) cgam_work_pack(a->work, a->Jv, N_VGetArrayPointer_Serial(Jv));
-    return answer(a, status);
+    return cvode_code(a, status);
 }
 
 static int jacobian_dense(double t, N_Vector y, N_Vector fy, SUNMatrix J, void *user, N_Vector t1,
@@ -109,7 +109,7 @@ static int jacobian_dense(double t, N_Vector y, N_Vector fy, SUNMatrix J, void *
     (void)t, (void)fy, (void)t1, (void)t2, (void)t3;
     adaptive *a = user;
     int64_t size = a->flow->net->size;
-    cgam_status status = place(a, N_VGetArrayPointer_Serial(y), false);
+    cgam_status status = evaluate_at(a, N_VGetArrayPointer_Serial(y), false);
     double unit[DENSE];
     for (int64_t j = 0; j < a->free && status == CGAM_OK; j += a->tangents) {
         int64_t count = a->free - j < a->tangents ? a->free - j : a->tangents;
@@ -123,7 +123,7 @@ static int jacobian_dense(double t, N_Vector y, N_Vector fy, SUNMatrix J, void *
         for (int64_t k = 0; k < count && status == CGAM_OK; k++)
             cgam_work_pack(a->work, a->Jv + k * size, SUNDenseMatrix_Column(J, j + k));
     }
-    return answer(a, status);
+    return cvode_code(a, status);
 }
 
 static int precondition(double t, N_Vector y, N_Vector fy, N_Vector r, N_Vector z, double gamma,
@@ -142,7 +142,7 @@ static int precondition(double t, N_Vector y, N_Vector fy, N_Vector r, N_Vector 
     return 0;
 }
 
-static void listen(int code, const char *module, const char *function, char *text, void *user)
+static void record_error(int code, const char *module, const char *function, char *text, void *user)
 {
     (void)module;
     adaptive *a = user;
@@ -170,7 +170,7 @@ static void stretch_free(adaptive *a)
 
 /* The largest |rate of change| of J, by some steps of the power method from a fixed start. A
  * growing mode is not stiff. */
-static cgam_status fastest(adaptive *a, double *out)
+static cgam_status fastest_rate(adaptive *a, double *out)
 {
     int64_t size = a->flow->net->size;
     double norm = 0, along = 0;
@@ -194,12 +194,12 @@ static cgam_status fastest(adaptive *a, double *out)
     return CGAM_OK;
 }
 
-static cgam_status choose(adaptive *a, cgam_flow_method *method)
+static cgam_status choose_method(adaptive *a, cgam_flow_method *method)
 {
     double rate;
     *method = a->flow->opts.method;
     if (*method != CGAM_FLOW_AUTO) return CGAM_OK;
-    cgam_status status = fastest(a, &rate);
+    cgam_status status = fastest_rate(a, &rate);
     *method = rate * a->obs.slowest > STIFF ? CGAM_FLOW_BDF : CGAM_FLOW_ADAMS;
     return status;
 }
@@ -229,7 +229,7 @@ static cgam_status make_cvode(adaptive *a, int k)
     const cgam_flow_opts *o = &flow->opts;
     double from = flow->times[k], to = flow->times[k + 1];
     cgam_flow_method method;
-    cgam_status status = choose(a, &method);
+    cgam_status status = choose_method(a, &method);
     if (status != CGAM_OK) return status;
     a->obs.report->method = method;
     a->y = cgam_nvector_new(&a->vectors, a->free, a->context);
@@ -238,9 +238,9 @@ static cgam_status make_cvode(adaptive *a, int k)
     a->cvode = CVodeCreate(method == CGAM_FLOW_ADAMS ? CV_ADAMS : CV_BDF, a->context);
     if (!a->between || !a->cvode) return cgam_fail_nomem(flow->env, "an integration");
     cgam_work_pack(a->work, a->x, N_VGetArrayPointer_Serial(a->y));
-    bool fine = CVodeSetErrHandlerFn(a->cvode, listen, a) == CV_SUCCESS &&
+    bool fine = CVodeSetErrHandlerFn(a->cvode, record_error, a) == CV_SUCCESS &&
                 CVodeSetUserData(a->cvode, a) == CV_SUCCESS &&
-                CVodeInit(a->cvode, rates, from, a->y) == CV_SUCCESS &&
+                CVodeInit(a->cvode, cvode_rates, from, a->y) == CV_SUCCESS &&
                 CVodeSStolerances(a->cvode, o->rtol, o->atol) == CV_SUCCESS &&
                 CVodeSetStopTime(a->cvode, to) == CV_SUCCESS &&
                 CVodeSetMaxNumSteps(a->cvode, -1) == CV_SUCCESS && set_solver(a, method);
@@ -272,7 +272,7 @@ static cgam_status stretch_start(adaptive *a, int k)
 
 /* ---- the run -------------------------------------------------------------------------------- */
 
-static cgam_status between(void *step, double time, double *out)
+static cgam_status interpolate(void *step, double time, double *out)
 {
     adaptive *a = step;
     if (CVodeGetDky(a->cvode, time, 0, a->between) != CV_SUCCESS)
@@ -284,18 +284,18 @@ static cgam_status between(void *step, double time, double *out)
 
 /* CVODE gave up: where it stood is the end. An activation that leaves the range of double however
  * small the step is divergence; else the tolerance could not be met. */
-static cgam_status give_up(adaptive *a, double time, int flag)
+static cgam_status end_stuck(adaptive *a, double time, int flag)
 {
     bool overflow = flag == CV_REPTD_RHSFUNC_ERR || flag == CV_UNREC_RHSFUNC_ERR ||
                     flag == CV_FIRST_RHSFUNC_ERR;
-    cgam_status status = place(a, N_VGetArrayPointer_Serial(a->y), true);
+    cgam_status status = evaluate_at(a, N_VGetArrayPointer_Serial(a->y), true);
     if (status != CGAM_OK) return status;
     if (!overflow) memcpy(a->obs.report->reason, a->message, sizeof a->message);
     cgam_look look = {time, a->at, a->rate, a->work, 0};
     return cgam_observer_end(&a->obs, &look, overflow ? CGAM_FLOW_DIVERGED : CGAM_FLOW_STUCK);
 }
 
-static bool beyond(const adaptive *a)
+static bool is_out_of_range(const adaptive *a)
 {
     const double *y = N_VGetArrayPointer_Serial(a->y);
     for (int64_t i = 0; i < a->free; i++)
@@ -315,26 +315,26 @@ static cgam_status stretch_run(adaptive *a, int k)
             status = cgam_fail_nomem(a->flow->env, "the vectors of an integration");
         if (status != CGAM_OK) break;
         if (flag < 0) {
-            status = give_up(a, time, flag);
+            status = end_stuck(a, time, flag);
             break;
         }
         if (flag == CV_TSTOP_RETURN) time = to;
-        status = place(a, N_VGetArrayPointer_Serial(a->y), false);
+        status = evaluate_at(a, N_VGetArrayPointer_Serial(a->y), false);
         if (status == CGAM_E_VALUE) { /* the step before was the last within range */
             cgam_work_pack(a->work, a->x, N_VGetArrayPointer_Serial(a->y));
-            status = give_up(a, a->obs.time, CV_REPTD_RHSFUNC_ERR);
+            status = end_stuck(a, a->obs.time, CV_REPTD_RHSFUNC_ERR);
             break;
         }
         if (status != CGAM_OK) break;
         cgam_work_unpack(a->work, N_VGetArrayPointer_Serial(a->y), a->x);
         cgam_look look = {time, a->at, a->rate, a->work, 0};
         standing = time > a->obs.time ? 0 : standing + 1;
-        if (beyond(a) || standing > STANDING) {
+        if (is_out_of_range(a) || standing > STANDING) {
             status = cgam_observer_end(&a->obs, &look, CGAM_FLOW_DIVERGED);
             break;
         }
         const double *moved = NULL;
-        status = cgam_observer_step(&a->obs, &look, between, a, &moved);
+        status = cgam_observer_step(&a->obs, &look, interpolate, a, &moved);
         if (moved) memcpy(a->x, moved, (size_t)a->flow->net->size * sizeof *a->x);
     }
     return status;

@@ -55,7 +55,7 @@ static cgam_status lane_new(const cgam_flow *flow, int64_t first, int64_t count,
     return status;
 }
 
-static cgam_status evaluate(lane *l, const double *x, double *rate)
+static cgam_status evaluate_lane(lane *l, const double *x, double *rate)
 {
     cgam_status status = cgam_work_eval(l->work, l->active, x);
     if (status != CGAM_OK) return status;
@@ -65,7 +65,7 @@ static cgam_status evaluate(lane *l, const double *x, double *rate)
 }
 
 /* out = x + h slope */
-static void advance(const lane *l, const double *x, double h, const double *slope, double *out)
+static void add_scaled(const lane *l, const double *x, double h, const double *slope, double *out)
 {
     int64_t n = l->active * l->flow->net->size;
     for (int64_t i = 0; i < n; i++) out[i] = x[i] + h * slope[i];
@@ -76,17 +76,17 @@ static cgam_status make_step(lane *l, double h)
 {
     int64_t n = l->active * l->flow->net->size;
     if (l->flow->opts.method == CGAM_FLOW_EULER) {
-        advance(l, l->x0, h, l->rate0, l->x);
+        add_scaled(l, l->x0, h, l->rate0, l->x);
         return CGAM_OK;
     }
     static const double reach[] = {0.5, 0.5, 1}, weight[] = {1.0 / 3, 1.0 / 3, 1.0 / 6};
-    advance(l, l->x0, h / 6, l->rate0, l->x);
+    add_scaled(l, l->x0, h / 6, l->rate0, l->x);
     memcpy(l->slope, l->rate0, (size_t)n * sizeof *l->slope);
     for (int k = 0; k < 3; k++) {
-        advance(l, l->x0, h * reach[k], l->slope, l->stage);
-        cgam_status status = evaluate(l, l->stage, l->slope);
+        add_scaled(l, l->x0, h * reach[k], l->slope, l->stage);
+        cgam_status status = evaluate_lane(l, l->stage, l->slope);
         if (status != CGAM_OK) return status;
-        advance(l, l->x, h * weight[k], l->slope, l->x);
+        add_scaled(l, l->x, h * weight[k], l->slope, l->x);
     }
     return CGAM_OK;
 }
@@ -97,7 +97,7 @@ typedef struct step {
 } step;
 
 /* Cubic Hermite interpolation: the states and rates at both ends. */
-static cgam_status between(void *arg, double time, double *out)
+static cgam_status interpolate(void *arg, double time, double *out)
 {
     const step *s = arg;
     const lane *l = s->l;
@@ -111,7 +111,7 @@ static cgam_status between(void *arg, double time, double *out)
 }
 
 /* Takes lane position i out. */
-static void retire(lane *l, int64_t i, const double *end)
+static void retire_state(lane *l, int64_t i, const double *end)
 {
     int64_t size = l->flow->net->size, last = l->active - 1;
     size_t bytes = (size_t)size * sizeof *end;
@@ -129,12 +129,12 @@ static void retire_over(lane *l)
 {
     const int64_t size = l->flow->net->size, before = l->active;
     for (int64_t i = before; i-- > 0;)
-        if (l->obs[l->who[i]].over) retire(l, i, l->x + i * size);
+        if (l->obs[l->who[i]].over) retire_state(l, i, l->x + i * size);
     if (l->active != before) cgam_work_refresh(l->work);
 }
 
 /* Has a state left the range? Then the step before was its last. */
-static bool beyond(const lane *l, int64_t i)
+static bool is_out_of_range(const lane *l, int64_t i)
 {
     int64_t size = l->flow->net->size;
     for (int64_t j = i * size; j < (i + 1) * size; j++)
@@ -143,7 +143,7 @@ static bool beyond(const lane *l, int64_t i)
 }
 
 /* The observers of all states at the new points. */
-static cgam_status observe(lane *l, double time)
+static cgam_status observe_all(lane *l, double time)
 {
     int64_t size = l->flow->net->size;
     cgam_status status = CGAM_OK;
@@ -152,7 +152,7 @@ static cgam_status observe(lane *l, double time)
         cgam_look look = {time, l->x + i * size, l->rate + i * size, l->work, i};
         const double *moved = NULL;
         step s = {l, i};
-        status = cgam_observer_step(obs, &look, between, &s, &moved);
+        status = cgam_observer_step(obs, &look, interpolate, &s, &moved);
         if (status == CGAM_OK && moved)
             memcpy(l->x + i * size, moved, (size_t)size * sizeof *moved);
     }
@@ -166,18 +166,18 @@ static cgam_status drop_diverged(lane *l)
     int64_t size = l->flow->net->size, before = l->active;
     cgam_status status = CGAM_OK;
     bool any = false;
-    for (int64_t i = 0; i < before; i++) any = any || beyond(l, i);
+    for (int64_t i = 0; i < before; i++) any = any || is_out_of_range(l, i);
     if (!any) return CGAM_OK;
-    status = evaluate(l, l->x0, l->rate0);
+    status = evaluate_lane(l, l->x0, l->rate0);
     for (int64_t i = before; i-- > 0 && status == CGAM_OK;) {
-        if (!beyond(l, i)) continue;
+        if (!is_out_of_range(l, i)) continue;
         cgam_look look = {l->time, l->x0 + i * size, l->rate0 + i * size, l->work, i};
         status = cgam_observer_end(&l->obs[l->who[i]], &look, CGAM_FLOW_DIVERGED);
     }
     for (int64_t i = before; i-- > 0 && status == CGAM_OK;) {
         if (!l->obs[l->who[i]].over) continue;
         int64_t last = l->active - 1;
-        retire(l, i, l->x0 + i * size);
+        retire_state(l, i, l->x0 + i * size);
         if (i == last) continue;
         memcpy(l->x0 + i * size, l->x0 + last * size, (size_t)size * sizeof(double));
         memcpy(l->rate0 + i * size, l->rate0 + last * size, (size_t)size * sizeof(double));
@@ -197,7 +197,7 @@ static cgam_status stretch_start(lane *l, int k)
                         l->x + i * size);
     cgam_status status = cgam_work_new(
         flow->net, &(cgam_work_opts){l->active, l->obs[l->who[0]].clamped, false, 0}, &l->work);
-    if (status == CGAM_OK) status = evaluate(l, l->x, l->rate);
+    if (status == CGAM_OK) status = evaluate_lane(l, l->x, l->rate);
     for (int64_t i = 0; i < l->active && status == CGAM_OK; i++) {
         cgam_look look = {flow->times[k], l->x + i * size, l->rate + i * size, l->work, i};
         status = cgam_observer_begin(&l->obs[l->who[i]], k, &look);
@@ -228,9 +228,9 @@ static cgam_status stretch_run(lane *l, int k)
         status = make_step(l, l->step);
         if (status == CGAM_OK) status = drop_diverged(l);
         if (status != CGAM_OK || l->active == 0) break;
-        status = evaluate(l, l->x, l->rate);
+        status = evaluate_lane(l, l->x, l->rate);
         if (status == CGAM_OK)
-            status = observe(l, i + 1 == steps ? to : from + (double)(i + 1) * l->step);
+            status = observe_all(l, i + 1 == steps ? to : from + (double)(i + 1) * l->step);
     }
     return status;
 }
@@ -240,10 +240,10 @@ static cgam_status end_alone(lane *l)
 {
     cgam_observer *obs = &l->obs[l->who[0]];
     cgam_work_refresh(l->work);
-    cgam_status status = evaluate(l, l->x0, l->rate0);
+    cgam_status status = evaluate_lane(l, l->x0, l->rate0);
     cgam_look look = {l->time, l->x0, l->rate0, l->work, 0};
     if (status == CGAM_OK) status = cgam_observer_end(obs, &look, CGAM_FLOW_DIVERGED);
-    if (status == CGAM_OK) retire(l, 0, l->x0);
+    if (status == CGAM_OK) retire_state(l, 0, l->x0);
     return status;
 }
 

@@ -16,7 +16,7 @@
 /* Two pairs share their functions; the ghost softmax and the layer norm are told by this `user`. */
 static char second;
 
-static int64_t leader(int64_t n, const double *x)
+static int64_t argmax(int64_t n, const double *x)
 {
     int64_t m = 0;
     for (int64_t i = 1; i < n; i++)
@@ -27,9 +27,10 @@ static int64_t leader(int64_t n, const double *x)
 static cgam_status in_range(double value) { return isfinite(value) ? CGAM_OK : CGAM_E_VALUE; }
 
 /* exp(beta (x - top)) of all elements, the leader's 1 left out of the sum that comes back. */
-static double weigh(bool ghost, double beta, int64_t n, const double *x, double *a, double *top)
+static double shifted_exps(bool ghost, double beta, int64_t n, const double *x, double *a,
+                           double *top)
 {
-    int64_t m = leader(n, x);
+    int64_t m = argmax(n, x);
     bool leads = !ghost || x[m] >= 0;
     *top = leads ? x[m] : 0;
     double rest = ghost && leads ? exp(-beta * *top) : 0;
@@ -44,7 +45,7 @@ static double weigh(bool ghost, double beta, int64_t n, const double *x, double 
 static cgam_status softmax_value(const cgam_lagr *self, const double *theta, int64_t n,
                                  const double *x, double *L)
 {
-    double top, rest = weigh(self->user, *theta, n, x, NULL, &top);
+    double top, rest = shifted_exps(self->user, *theta, n, x, NULL, &top);
     *L = top + log1p(rest) / *theta;
     return in_range(*L);
 }
@@ -52,7 +53,7 @@ static cgam_status softmax_value(const cgam_lagr *self, const double *theta, int
 static cgam_status softmax_activation(const cgam_lagr *self, const double *theta, int64_t n,
                                       const double *x, double *a)
 {
-    double top, total = 1 + weigh(self->user, *theta, n, x, a, &top);
+    double top, total = 1 + shifted_exps(self->user, *theta, n, x, a, &top);
     for (int64_t i = 0; i < n; i++) a[i] /= total;
     return in_range(total);
 }
@@ -61,7 +62,7 @@ static cgam_status softmax_activation(const cgam_lagr *self, const double *theta
  * at least 1 / (n + 1), and the difference is good. */
 static double ghost_weight(double beta, int64_t n, const double *x, const double *a)
 {
-    int64_t m = leader(n, x);
+    int64_t m = argmax(n, x);
     if (x[m] >= 0) return a[m] * exp(-beta * x[m]);
     double seen = 0;
     for (int64_t i = 0; i < n; i++) seen += a[i];
@@ -73,7 +74,7 @@ static cgam_status softmax_hessian(const cgam_lagr *self, const double *theta, i
 {
     const bool ghost = self->user;
     const double beta = *theta;
-    int64_t m = leader(n, x);
+    int64_t m = argmax(n, x);
     bool leads = !ghost || x[m] >= 0;
     double v_m = leads ? v[m] : 0, mean = 0;
     for (int64_t i = 0; i < n; i++) mean += a[i] * (v[i] - v_m);
@@ -87,7 +88,7 @@ static cgam_status softmax_energy(const cgam_lagr *self, const double *theta, in
 {
     const bool ghost = self->user;
     const double beta = *theta;
-    int64_t m = leader(n, x);
+    int64_t m = argmax(n, x);
     bool leads = !ghost || x[m] >= 0;
     double top = leads ? x[m] : 0, mean = 0, rest = 0, p0 = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -144,7 +145,7 @@ static cgam_status entmax_hessian(const cgam_lagr *self, const double *theta, in
                                   const double *x, const double *a, const double *v, double *out)
 {
     double order = self->user ? *(const double *)self->user : theta[1];
-    int64_t m = leader(n, x);
+    int64_t m = argmax(n, x);
     double total = 0, mean = 0;
     for (int64_t i = 0; i < n; i++) {
         out[i] = cgam_entmax_slope(order, a[i]);
@@ -195,7 +196,8 @@ static double mean_of(int64_t n, const double *x)
 }
 
 /* The centre that is taken off and rho. */
-static double radius(bool layer, const double *theta, int64_t n, const double *x, double *centre)
+static double norm_radius(bool layer, const double *theta, int64_t n, const double *x,
+                          double *centre)
 {
     double squares = 0;
     *centre = layer ? mean_of(n, x) : 0;
@@ -207,7 +209,7 @@ static cgam_status norm_value(const cgam_lagr *self, const double *theta, int64_
                               const double *x, double *L)
 {
     const bool layer = self->user;
-    double centre, rho = radius(layer, theta, n, x, &centre), w = layer ? (double)n : 1;
+    double centre, rho = norm_radius(layer, theta, n, x, &centre), w = layer ? (double)n : 1;
     *L = w * theta[GAMMA] * rho;
     if (theta[DELTA] != 0) *L += theta[DELTA] * mean_of(n, x) * (double)n;
     return in_range(*L);
@@ -216,7 +218,7 @@ static cgam_status norm_value(const cgam_lagr *self, const double *theta, int64_
 static cgam_status norm_activation(const cgam_lagr *self, const double *theta, int64_t n,
                                    const double *x, double *a)
 {
-    double centre, rho = radius(self->user, theta, n, x, &centre);
+    double centre, rho = norm_radius(self->user, theta, n, x, &centre);
     for (int64_t i = 0; i < n; i++) a[i] = theta[GAMMA] * ((x[i] - centre) / rho) + theta[DELTA];
     return in_range(rho);
 }
@@ -226,7 +228,7 @@ static cgam_status norm_hessian(const cgam_lagr *self, const double *theta, int6
                                 const double *v, double *out)
 {
     const bool layer = self->user;
-    double centre, rho = radius(layer, theta, n, x, &centre), w = layer ? (double)n : 1;
+    double centre, rho = norm_radius(layer, theta, n, x, &centre), w = layer ? (double)n : 1;
     double mean = layer ? mean_of(n, v) : 0, along = 0;
     for (int64_t i = 0; i < n; i++) along += (x[i] - centre) / rho * v[i];
     for (int64_t i = 0; i < n; i++)
@@ -238,7 +240,7 @@ static cgam_status norm_energy(const cgam_lagr *self, const double *theta, int64
                                const double *x, const double *a __attribute__((unused)), double *E)
 {
     const bool layer = self->user;
-    double centre, rho = radius(layer, theta, n, x, &centre), w = layer ? (double)n : 1;
+    double centre, rho = norm_radius(layer, theta, n, x, &centre), w = layer ? (double)n : 1;
     *E = -w * theta[GAMMA] * theta[EPSILON] / rho;
     return in_range(rho);
 }

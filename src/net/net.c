@@ -25,7 +25,7 @@ const cgam_synapse_info cgam_synapse_kinds[] = {
 cgam_status cgam_net_new(cgam_env *env, cgam_net **out)
 {
     *out = NULL;
-    cgam_status status = cgam_blas_room(env);
+    cgam_status status = cgam_blas_check_space(env);
     if (status != CGAM_OK) return status;
     *out = cgam_zalloc(env, 1, sizeof **out);
     if (!*out) return cgam_fail_nomem(env, "a network");
@@ -75,17 +75,17 @@ cgam_status cgam_net_keep(cgam_net *net, void (*release)(cgam_env *, void *), vo
     return CGAM_OK;
 }
 
-/* Room for one more in *items; capacity doubles. */
-static cgam_status make_room(cgam_env *env, void **items, size_t item, int count, int *room)
+/* Makes space for one more in *items; capacity doubles. */
+static cgam_status grow_list(cgam_env *env, void **items, size_t item, int count, int *capacity)
 {
-    if (count < *room) return CGAM_OK;
-    int more = *room ? 2 * *room : 4;
+    if (count < *capacity) return CGAM_OK;
+    int more = *capacity ? 2 * *capacity : 4;
     void *grown = cgam_zalloc(env, (size_t)more, item);
     if (!grown) return cgam_fail_nomem(env, "a network");
     if (*items) memcpy(grown, *items, (size_t)count * item);
     cgam_free(env, *items);
     *items = grown;
-    *room = more;
+    *capacity = more;
     return CGAM_OK;
 }
 
@@ -112,8 +112,8 @@ cgam_layer_opts cgam_layer_opts_default(void)
     return opts;
 }
 
-static cgam_status measure(cgam_net *net, const char *name, int ndim, const int64_t *shape,
-                           cgam_layer *layer)
+static cgam_status measure_layer(cgam_net *net, const char *name, int ndim, const int64_t *shape,
+                                 cgam_layer *layer)
 {
     char text[CGAM_SHAPE_TEXT];
     if (ndim < 0 || ndim > CGAM_ARRAY_DIMS)
@@ -146,7 +146,7 @@ cgam_status cgam_net_add_layer(cgam_net *net, const char *name, int ndim, const 
     cgam_layer layer = {.tau = o.tau};
     char where[160];
     cgam_status status = check_name(net, "layer", name);
-    if (status == CGAM_OK) status = measure(net, name, ndim, shape, &layer);
+    if (status == CGAM_OK) status = measure_layer(net, name, ndim, shape, &layer);
     if (status != CGAM_OK) return status;
     snprintf(where, sizeof where, "layer '%.128s'", name);
     if (!(o.tau > 0) || !isfinite(o.tau))
@@ -162,8 +162,8 @@ cgam_status cgam_net_add_layer(cgam_net *net, const char *name, int ndim, const 
     status = cgam_lagr_use_make(env, where, lagr, o.param, o.scale, layer.size / width, width,
                                 &layer.use);
     if (status == CGAM_OK)
-        status = make_room(env, (void **)&net->layer, sizeof *net->layer, net->layers,
-                           &net->layers_room);
+        status = grow_list(env, (void **)&net->layer, sizeof *net->layer, net->layers,
+                           &net->layers_capacity);
     if (status != CGAM_OK) return status;
     layer.name = cgam_strdup(env, name);
     if (!layer.name) return cgam_fail_nomem(env, "a layer");
@@ -190,8 +190,8 @@ cgam_status cgam_net_begin(cgam_net *net, const cgam_syn_kind *kind, const char 
             return cgam_fail(env, CGAM_E_ARG, "synapse '%s': layer %d, there are %d", name,
                              layers[i], net->layers);
     if (!isfinite(gain)) return cgam_fail(env, CGAM_E_ARG, "synapse '%s': gain is %g", name, gain);
-    status = make_room(env, (void **)&net->synapse, sizeof *net->synapse, net->synapses,
-                       &net->synapses_room);
+    status = grow_list(env, (void **)&net->synapse, sizeof *net->synapse, net->synapses,
+                       &net->synapses_capacity);
     if (status != CGAM_OK) return status;
     cgam_syn *s = &net->synapse[net->synapses];
     *s = (cgam_syn){.kind = kind, .k = k, .gain = gain, .name = cgam_strdup(env, name)};

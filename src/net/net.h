@@ -7,6 +7,7 @@
 #ifndef CGAM_SRC_NET_NET_H
 #define CGAM_SRC_NET_NET_H
 
+#include <cgam/flow.h>
 #include <cgam/io.h>
 #include <cgam/net.h>
 
@@ -59,9 +60,13 @@ typedef struct cgam_syn_kind {
     void (*plan)(const cgam_syn *s, const bool *wanted, cgam_job *jobs);
     /* Fills the inputs of slot -1, which are all of one phase. */
     cgam_status (*feed)(const cgam_syn *s, cgam_frame *f);
-    cgam_status (*eval)(const cgam_syn *s, cgam_frame *f);
     cgam_status (*feed_tangent)(const cgam_syn *s, cgam_frame *f);
-    cgam_status (*tangent)(const cgam_syn *s, cgam_frame *f); /* NULL: currents are constant */
+    cgam_status (*eval)(const cgam_syn *s, cgam_frame *f); /* energy, and currents unless below */
+    cgam_status (*tangent)(const cgam_syn *s,
+                           cgam_frame *f); /* NULL: currents are constant, or below */
+    /* Currents that are linear in activations and products. Those of their derivatives are the tangent. NULL: they are not. */
+    void (*currents)(const cgam_syn *s, const double *const *act, const double *const *prod,
+                     double *const *cur);
 } cgam_syn_kind;
 
 struct cgam_syn {
@@ -94,7 +99,7 @@ typedef struct cgam_kept {
 
 struct cgam_net {
     cgam_env *env;
-    int layers, synapses, layers_room, synapses_room;
+    int layers, synapses, layers_capacity, synapses_capacity;
     cgam_layer *layer;
     cgam_syn *synapse;
     cgam_kept *kept;
@@ -123,8 +128,9 @@ cgam_status cgam_net_end(cgam_net *net, cgam_status status);
 /* Copies the synapse's vector [n]; NaN and infinity are refused. */
 CGAM_NODISCARD cgam_status cgam_syn_vector(cgam_net *net, cgam_syn *s, const double *from,
                                            int64_t n);
-/* The tangent of kinds whose current into slot j is gain times product k + j. */
-cgam_status cgam_syn_tangent_second(const cgam_syn *s, cgam_frame *f);
+/* The currents of kinds whose current into slot j is gain times product k + j. */
+void cgam_syn_currents_second(const cgam_syn *s, const double *const *act,
+                              const double *const *prod, double *const *cur);
 /* cur += gain x [n]; cur NULL: not wanted. */
 static inline void cgam_syn_add(double *cur, double gain, const double *x, int64_t n)
 {
@@ -134,5 +140,16 @@ static inline void cgam_syn_add(double *cur, double gain, const double *x, int64
 extern const cgam_syn_kind cgam_syn_bilinear, cgam_syn_self, cgam_syn_gram, cgam_syn_coupling,
     cgam_syn_bias, cgam_syn_tensor, cgam_syn_lowrank, cgam_syn_hidden, cgam_syn_attention,
     cgam_syn_user;
+
+const char *cgam_flow_method_name(cgam_flow_method value);
+const char *cgam_event_name(unsigned event); /* of one: "start", "settled"; "?" for none */
+bool cgam_flow_end_find(const char *name, cgam_flow_end *out);
+CGAM_NODISCARD cgam_status cgam_net_file_parse(cgam_env *env, const char *name, const void *bytes,
+                                               size_t size, const char *dir, cgam_net_file *out);
+
+int cgam_net_synapses(const cgam_net *net);
+cgam_synapse_view cgam_net_synapse(const cgam_net *net, int synapse);
+/* Name of part i: layers first, then synapses. */
+const char *cgam_net_part_name(const cgam_net *net, int part);
 
 #endif

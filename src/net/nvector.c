@@ -16,7 +16,7 @@ static cgam_nvectors **note_of(double *numbers)
     return (cgam_nvectors **)(void *)((char *)numbers - NOTE);
 }
 
-static void destroy(N_Vector v)
+static void destroy_vector(N_Vector v)
 {
     if (!v) return;
     double *numbers = N_VGetArrayPointer_Serial(v);
@@ -26,7 +26,7 @@ static void destroy(N_Vector v)
     N_VDestroy_Serial(v);
 }
 
-static N_Vector clone(N_Vector w)
+static N_Vector clone_vector(N_Vector w)
 {
     N_Vector v = N_VCloneEmpty_Serial(w);
     if (!v) return NULL;
@@ -49,8 +49,8 @@ N_Vector cgam_nvector_new(cgam_nvectors *family, int64_t n, SUNContext context)
         if (numbers) cgam_free(family->env, note_of(numbers));
         return NULL;
     }
-    v->ops->nvclone = clone;
-    v->ops->nvdestroy = destroy;
+    v->ops->nvclone = clone_vector;
+    v->ops->nvdestroy = destroy_vector;
     return v;
 }
 

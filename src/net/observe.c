@@ -42,7 +42,8 @@ cgam_status cgam_observer_new(const cgam_flow *flow, int64_t state, cgam_flow_re
 /* ---- numbers of a point --------------------------------------------------------------------- */
 
 /* Largest |x - F(x)| and largest |x| over the layers that move. */
-static void measure(const cgam_observer *obs, const cgam_look *look, double *residual, double *size)
+static void measure_point(const cgam_observer *obs, const cgam_look *look, double *residual,
+                          double *size)
 {
     const cgam_net *net = obs->flow->net;
     *residual = *size = 0;
@@ -68,8 +69,8 @@ static int64_t winner_of(const cgam_observer *obs, const double *x)
 }
 
 /* Tells the monitor; a nonzero answer ends the flow. */
-static void tell(cgam_observer *obs, const cgam_look *look, unsigned events, double power,
-                 double residual)
+static void call_monitor(cgam_observer *obs, const cgam_look *look, unsigned events, double power,
+                         double residual)
 {
     const cgam_flow_opts *o = &obs->flow->opts;
     if (!o->monitor) return;
@@ -92,8 +93,8 @@ static void tell(cgam_observer *obs, const cgam_look *look, unsigned events, dou
 }
 
 /* A moment between two steps, evaluated by itself. */
-static cgam_status tell_between(cgam_observer *obs, double time, cgam_flow_between between,
-                                void *step, unsigned events)
+static cgam_status report_between(cgam_observer *obs, double time, cgam_flow_between between,
+                                  void *step, unsigned events)
 {
     double power, residual, size;
     cgam_status status = between(step, time, obs->x);
@@ -102,19 +103,19 @@ static cgam_status tell_between(cgam_observer *obs, double time, cgam_flow_betwe
     cgam_work_rate(obs->probe, obs->rate);
     cgam_look look = {time, obs->x, obs->rate, obs->probe, 0};
     status = cgam_work_power(obs->probe, 0, obs->rate, &power);
-    measure(obs, &look, &residual, &size);
+    measure_point(obs, &look, &residual, &size);
     obs->report->evaluations++;
-    if (status == CGAM_OK) tell(obs, &look, events, power, residual);
+    if (status == CGAM_OK) call_monitor(obs, &look, events, power, residual);
     return status;
 }
 
 /* Everything of the report that is read off a point. */
-static cgam_status note(cgam_observer *obs, const cgam_look *look, double *size)
+static cgam_status fill_report(cgam_observer *obs, const cgam_look *look, double *size)
 {
     cgam_flow_report *r = obs->report;
     r->time = look->time;
     r->energy_end = cgam_work_energy(look->work, look->index);
-    measure(obs, look, &r->residual, size);
+    measure_point(obs, look, &r->residual, size);
     return cgam_work_power(look->work, look->index, look->rate, &r->power);
 }
 
@@ -180,7 +181,7 @@ cgam_status cgam_observer_begin(cgam_observer *obs, int stretch, const cgam_look
     r->settled = NAN;
     obs->time = look->time;
     cgam_status status = make_probe(obs);
-    if (status == CGAM_OK) status = note(obs, look, &size);
+    if (status == CGAM_OK) status = fill_report(obs, look, &size);
     if (status != CGAM_OK) return status;
     obs->lowest = r->energy_end;
     if (stretch == 0) r->energy_start = r->energy_end;
@@ -195,7 +196,7 @@ cgam_status cgam_observer_begin(cgam_observer *obs, int stretch, const cgam_look
     r->winner = winner;
     events |= find_events(obs, look, size);
     if (obs->over) events |= CGAM_EVENT_END;
-    tell(obs, look, events, r->power, r->residual);
+    call_monitor(obs, look, events, r->power, r->residual);
     return CGAM_OK;
 }
 
@@ -216,23 +217,23 @@ static cgam_status find_change(cgam_observer *obs, double low, double end,
 }
 
 /* Grid times up to `until`, the last included when it is a step's end. */
-static cgam_status tell_samples(cgam_observer *obs, double until, cgam_flow_between between,
-                                void *step)
+static cgam_status report_samples(cgam_observer *obs, double until, cgam_flow_between between,
+                                  void *step)
 {
     const cgam_flow_opts *o = &obs->flow->opts;
     cgam_status status = CGAM_OK;
     if (!o->monitor || o->sample <= 0) return CGAM_OK;
     while (status == CGAM_OK && !obs->over && (double)obs->samples * o->sample < until) {
         status =
-            tell_between(obs, (double)obs->samples * o->sample, between, step, CGAM_EVENT_SAMPLE);
+            report_between(obs, (double)obs->samples * o->sample, between, step, CGAM_EVENT_SAMPLE);
         obs->samples++;
     }
     return status;
 }
 
 /* One change, told; with CGAM_EVENT_WINNER among the stops it is the end. */
-static cgam_status tell_change(cgam_observer *obs, double time, cgam_flow_between between,
-                               void *step, const double **moved)
+static cgam_status report_change(cgam_observer *obs, double time, cgam_flow_between between,
+                                 void *step, const double **moved)
 {
     const cgam_flow_opts *o = &obs->flow->opts;
     cgam_flow_report *r = obs->report;
@@ -247,12 +248,12 @@ static cgam_status tell_change(cgam_observer *obs, double time, cgam_flow_betwee
         *moved = obs->x;
     }
     if (status == CGAM_OK && obs->probe)
-        status = tell_between(obs, time, between, step,
-                              CGAM_EVENT_WINNER | (stops ? CGAM_EVENT_END : 0));
+        status = report_between(obs, time, between, step,
+                                CGAM_EVENT_WINNER | (stops ? CGAM_EVENT_END : 0));
     if (!stops || status != CGAM_OK) return status;
     double size;
     cgam_look there = {time, obs->x, obs->rate, obs->probe, 0};
-    return note(obs, &there, &size);
+    return fill_report(obs, &there, &size);
 }
 
 /* A step may see several changes of the winner, one after the other. */
@@ -265,8 +266,9 @@ static cgam_status follow_winner(cgam_observer *obs, const cgam_look *look,
     for (int i = 0; i < CHANGES && status == CGAM_OK && !obs->over; i++) {
         if (obs->report->winner == winner) return CGAM_OK;
         status = find_change(obs, time, look->time, between, step, &time);
-        if (status == CGAM_OK) status = tell_samples(obs, time, between, step);
-        if (status == CGAM_OK && !obs->over) status = tell_change(obs, time, between, step, moved);
+        if (status == CGAM_OK) status = report_samples(obs, time, between, step);
+        if (status == CGAM_OK && !obs->over)
+            status = report_change(obs, time, between, step, moved);
     }
     if (!obs->over) obs->report->winner = winner;
     return status;
@@ -281,9 +283,9 @@ cgam_status cgam_observer_step(cgam_observer *obs, const cgam_look *look, cgam_f
     r->steps++;
     cgam_status status = cgam_interrupted(flow->env) ? CGAM_E_INTERRUPTED : CGAM_OK;
     if (status == CGAM_OK) status = follow_winner(obs, look, between, step, moved);
-    if (status == CGAM_OK && !obs->over) status = tell_samples(obs, look->time, between, step);
+    if (status == CGAM_OK && !obs->over) status = report_samples(obs, look->time, between, step);
     if (status != CGAM_OK || obs->over) return status;
-    status = note(obs, look, &size);
+    status = fill_report(obs, look, &size);
     if (status != CGAM_OK) return status;
     hold_energy(obs, look);
     unsigned events = find_events(obs, look, size);
@@ -302,7 +304,7 @@ cgam_status cgam_observer_step(cgam_observer *obs, const cgam_look *look, cgam_f
         obs->samples++;
     }
     if (obs->over) events |= CGAM_EVENT_END;
-    if (events) tell(obs, look, events, r->power, r->residual);
+    if (events) call_monitor(obs, look, events, r->power, r->residual);
     obs->time = look->time;
     return CGAM_OK;
 }
@@ -312,8 +314,8 @@ cgam_status cgam_observer_end(cgam_observer *obs, const cgam_look *look, cgam_fl
     double size;
     obs->over = true;
     obs->report->end = end;
-    cgam_status status = note(obs, look, &size);
+    cgam_status status = fill_report(obs, look, &size);
     if (status == CGAM_OK)
-        tell(obs, look, CGAM_EVENT_END, obs->report->power, obs->report->residual);
+        call_monitor(obs, look, CGAM_EVENT_END, obs->report->power, obs->report->residual);
     return status;
 }

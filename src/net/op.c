@@ -52,7 +52,7 @@ static cgam_status check_finite(const dense *W, const char *name)
     return status;
 }
 
-static double entry(const cgam_rows *rows, int64_t i, int64_t j)
+static double element_at(const cgam_rows *rows, int64_t i, int64_t j)
 {
     double value;
     const char *base = rows->data;
@@ -66,12 +66,12 @@ static bool is_symmetric(const cgam_rows *rows)
     if (rows->n != rows->d) return false;
     for (int64_t i = 0; i < rows->n; i++)
         for (int64_t j = 0; j < i; j++)
-            if (entry(rows, i, j) != entry(rows, j, i)) return false;
+            if (element_at(rows, i, j) != element_at(rows, j, i)) return false;
     return true;
 }
 
 /* W is complete but for the operator; takes it over. */
-static cgam_status adopt(cgam_net *net, dense *W, const char *name, const cgam_op **out)
+static cgam_status adopt_dense(cgam_net *net, dense *W, const char *name, const cgam_op **out)
 {
     cgam_status status = check_finite(W, name);
     if (status != CGAM_OK) {
@@ -123,7 +123,7 @@ cgam_status cgam_net_dense(cgam_net *net, const void *data, cgam_dtype dtype, in
         data = W->owned;
     }
     W->rows = (cgam_rows){data, dtype, rows, cols, cols, NULL, cgam_cpu_best(), NULL};
-    return adopt(net, W, "weights", out);
+    return adopt_dense(net, W, "weights", out);
 }
 
 cgam_status cgam_net_dense_array(cgam_net *net, const char *name, cgam_array *array, int64_t rows,
@@ -142,7 +142,7 @@ cgam_status cgam_net_dense_array(cgam_net *net, const char *name, cgam_array *ar
     *array = (cgam_array){0};
     W->rows =
         (cgam_rows){W->array.data, W->array.dtype, rows, cols, cols, NULL, cgam_cpu_best(), NULL};
-    return adopt(net, W, name, out);
+    return adopt_dense(net, W, name, out);
 }
 
 cgam_status cgam_net_dense_norm2(cgam_net *net, const cgam_op *W, double *diagonal)

@@ -23,7 +23,7 @@ static int find_group(cgam_work *w, const cgam_job *job, bool kept, cgam_phase p
 }
 
 /* Seats a job in a group, beside one with the same input if there is one. */
-static void take_seat(cgam_work *w, int synapse, int j, const cgam_job *job, int g)
+static void seat_job(cgam_work *w, int synapse, int j, const cgam_job *job, int g)
 {
     const cgam_net *net = w->net;
     cgam_seat *seat = &w->seat[(int64_t)synapse * JOBS + j];
@@ -59,12 +59,12 @@ static void seat_jobs(cgam_work *w, cgam_job (*jobs)[JOBS], bool free_ones)
                 bool second = find_group(w, job, kept, CGAM_PHASE_SECOND, false) >= 0;
                 phase = second && !first ? CGAM_PHASE_SECOND : CGAM_PHASE_FIRST;
             }
-            take_seat(w, s, j, job, find_group(w, job, kept, phase, true));
+            seat_job(w, s, j, job, find_group(w, job, kept, phase, true));
         }
     }
 }
 
-static cgam_status allocate(cgam_work *w)
+static cgam_status allocate_groups(cgam_work *w)
 {
     for (int g = 0; g < w->groups; g++) {
         cgam_group *group = &w->group[g];
@@ -101,5 +101,5 @@ cgam_status cgam_work_plan(cgam_work *w)
     seat_jobs(w, jobs, false);
     seat_jobs(w, jobs, true);
     cgam_free(w->env, jobs);
-    return allocate(w);
+    return allocate_groups(w);
 }

@@ -25,7 +25,7 @@ typedef struct jacobian {
 } jacobian;
 
 /* out [count, n] = J in: vectors of what moves. */
-static cgam_status times(jacobian *s, int64_t count, const double *in, double *out)
+static cgam_status apply_jacobian(jacobian *s, int64_t count, const double *in, double *out)
 {
     int64_t size = s->net->size;
     for (int64_t k = 0; k < count; k++) cgam_work_unpack(s->work, in + k * s->n, s->v + k * size);
@@ -36,7 +36,7 @@ static cgam_status times(jacobian *s, int64_t count, const double *in, double *o
     return status;
 }
 
-static int falling(const void *a, const void *b)
+static int compare_falling(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return x < y ? 1 : x > y ? -1 : 0;
@@ -56,14 +56,14 @@ static cgam_status decompose(jacobian *s, int64_t count, double *values, cgam_ei
         int64_t now = n - j < TANGENTS ? n - j : TANGENTS;
         memset(unit, 0, (size_t)(TANGENTS * n) * sizeof *unit);
         for (int64_t k = 0; k < now; k++) unit[k * n + j + k] = 1;
-        status = times(s, now, unit, J + j * n); /* columns one after the other */
+        status = apply_jacobian(s, now, unit, J + j * n); /* columns one after the other */
     }
     if (status == CGAM_OK &&
         LAPACKE_dgeev(LAPACK_COL_MAJOR, 'N', 'N', (int)n, J, (int)n, re, im, NULL, 1, NULL, 1) != 0)
         status = cgam_fail(env, CGAM_E_INTERNAL, "eigenvalues of a Jacobian did not converge");
     if (status == CGAM_OK) {
         for (int64_t i = 0; i < n; i++) out->imaginary = fmax(out->imaginary, fabs(im[i]));
-        qsort(re, (size_t)n, sizeof *re, falling);
+        qsort(re, (size_t)n, sizeof *re, compare_falling);
         memcpy(values, re, (size_t)count * sizeof *values);
         out->all = out->converged = true;
     }
@@ -80,7 +80,7 @@ typedef struct krylov {
     int64_t n, most, have, keep; /* basis: at most, now; how many survive a restart */
     double *V;                   /* [most + 1, n] orthonormal rows */
     double *S;                   /* [most + 1, most] J V_j = sum over i of S[i, j] V_i */
-    double *T, *Q, *re, *im;     /* Schur form of S, its vectors, room for eigenvalues */
+    double *T, *Q, *re, *im;     /* Schur form of S, its vectors, space for eigenvalues */
     double *W;                   /* [keep + 1, n] the basis after a restart */
 } krylov;
 
@@ -128,11 +128,11 @@ static void fresh_vector(const krylov *k, int64_t j, double *w)
 }
 
 /* Fills the basis up. */
-static cgam_status extend(jacobian *s, krylov *k)
+static cgam_status extend_basis(jacobian *s, krylov *k)
 {
     for (int64_t j = k->have; j < k->most; j++) {
         double *w = k->V + (j + 1) * k->n;
-        cgam_status status = times(s, 1, k->V + j * k->n, w);
+        cgam_status status = apply_jacobian(s, 1, k->V + j * k->n, w);
         if (status != CGAM_OK) return status;
         double before = cblas_dnrm2((int)k->n, w, 1);
         orthogonalise(k, j, w, k->S);
@@ -173,14 +173,14 @@ static cgam_status sort_schur(cgam_env *env, krylov *k, int64_t *kept)
 }
 
 /* |J V_c - V_c T_c| of the leading c Schur vectors: what ties them to the rest of space. */
-static double loose_end(const krylov *k, int64_t c)
+static double residual_norm(const krylov *k, int64_t c)
 {
     int64_t m = k->most;
     return fabs(k->S[m * m + m - 1]) * cblas_dnrm2((int)c, k->Q + (m - 1) * m, 1);
 }
 
 /* Drops all but the first `kept` Schur vectors. */
-static void restart(krylov *k, int64_t kept)
+static void restart_basis(krylov *k, int64_t kept)
 {
     int64_t m = k->most;
     double last = k->S[m * m + m - 1];
@@ -196,7 +196,8 @@ static void restart(krylov *k, int64_t kept)
     k->have = kept;
 }
 
-static cgam_status iterate(jacobian *s, int64_t count, double tol, double *values, cgam_eigen *out)
+static cgam_status iterate_krylov(jacobian *s, int64_t count, double tol, double *values,
+                                  cgam_eigen *out)
 {
     cgam_env *env = s->net->env;
     krylov k;
@@ -204,12 +205,12 @@ static cgam_status iterate(jacobian *s, int64_t count, double tol, double *value
     if (status == CGAM_OK) fresh_vector(&k, 0, k.V);
     for (int cycle = 0; cycle < RESTARTS && status == CGAM_OK && !out->converged; cycle++) {
         int64_t kept = 0;
-        status = cgam_interrupted(env) ? CGAM_E_INTERRUPTED : extend(s, &k);
+        status = cgam_interrupted(env) ? CGAM_E_INTERRUPTED : extend_basis(s, &k);
         if (status == CGAM_OK) status = sort_schur(env, &k, &kept);
         if (status != CGAM_OK) break;
         double largest = 0;
         for (int64_t i = 0; i < k.most; i++) largest = fmax(largest, hypot(k.re[i], k.im[i]));
-        out->residual = loose_end(&k, count);
+        out->residual = residual_norm(&k, count);
         out->imaginary = 0;
         for (int64_t i = 0; i < count; i++) {
             values[i] = k.T[i * k.most + i];
@@ -217,9 +218,9 @@ static cgam_status iterate(jacobian *s, int64_t count, double tol, double *value
             out->imaginary = fmax(out->imaginary, pair < 0 ? sqrt(-pair) : 0);
         }
         out->converged = out->residual <= tol * largest;
-        if (!out->converged) restart(&k, kept);
+        if (!out->converged) restart_basis(&k, kept);
     }
-    if (status == CGAM_OK) qsort(values, (size_t)count, sizeof *values, falling);
+    if (status == CGAM_OK) qsort(values, (size_t)count, sizeof *values, compare_falling);
     krylov_free(env, &k);
     return status;
 }
@@ -249,7 +250,8 @@ cgam_status cgam_net_eigen(const cgam_net *net, const double *x, const bool *cla
         status = cgam_work_new(net, &(cgam_work_opts){1, clamped, false, tangents}, &s.work);
     if (status == CGAM_OK) status = cgam_work_eval(s.work, 1, x);
     if (status == CGAM_OK && count > 0)
-        status = dense ? decompose(&s, count, values, out) : iterate(&s, count, tol, values, out);
+        status =
+            dense ? decompose(&s, count, values, out) : iterate_krylov(&s, count, tol, values, out);
     out->found = count;
     out->products = s.products;
     cgam_work_free(s.work);

@@ -24,7 +24,7 @@ typedef struct head {
     double *Q, *K, *p, *dQ, *dK, *dp, *back;
 } head;
 
-static int64_t arrange(const struct cgam_attention *a, double *scratch, head *h)
+static int64_t place_buffers(const struct cgam_attention *a, double *scratch, head *h)
 {
     int64_t nq = a->queries, nk = a->keys, w = a->opts.width ? a->opts.width : a->dx, used = 0;
     int64_t most = nq > nk ? nq : nk;
@@ -39,26 +39,26 @@ static int64_t arrange(const struct cgam_attention *a, double *scratch, head *h)
 }
 
 /* out[n, m] (+)= a [n, k] b', b [m, k] */
-static void times_t(int64_t n, int64_t m, int64_t k, const double *a, const double *b, double *out,
-                    bool more)
+static void multiply_t(int64_t n, int64_t m, int64_t k, const double *a, const double *b,
+                       double *out, bool more)
 {
     cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)n, (int)m, (int)k, 1, a, (int)k, b,
                 (int)k, more, out, (int)m);
 }
 
 /* out[n, m] (+)= a [n, k] b, or a' b with a [k, n]; b [k, m] */
-static void times(bool transposed, int64_t n, int64_t m, int64_t k, double gain, const double *a,
-                  const double *b, double *out, bool more)
+static void multiply(bool transposed, int64_t n, int64_t m, int64_t k, double gain, const double *a,
+                     const double *b, double *out, bool more)
 {
     cblas_dgemm(CblasRowMajor, transposed ? CblasTrans : CblasNoTrans, CblasNoTrans, (int)n, (int)m,
                 (int)k, gain, a, (int)(transposed ? n : k), b, (int)m, more, out, (int)m);
 }
 
 /* Rows [n, d] through W [w, d], or as they are. */
-static void project(const double *W, int64_t n, int64_t d, int64_t w, const double *rows,
-                    double *out)
+static void project_rows(const double *W, int64_t n, int64_t d, int64_t w, const double *rows,
+                         double *out)
 {
-    if (W) times_t(n, w, d, rows, W, out, false);
+    if (W) multiply_t(n, w, d, rows, W, out, false);
     else memcpy(out, rows, (size_t)(n * d) * sizeof *out);
 }
 
@@ -67,22 +67,22 @@ static void project_back(const double *W, int64_t n, int64_t d, int64_t w, doubl
                          const double *back, double *cur)
 {
     if (W) {
-        times(false, n, d, w, gain, back, W, cur, true);
+        multiply(false, n, d, w, gain, back, W, cur, true);
         return;
     }
     for (int64_t i = 0; i < n * d; i++) cur[i] += gain * back[i];
 }
 
-static const double *head_of(const double *W, int64_t index, int64_t w, int64_t d)
+static const double *head_weights(const double *W, int64_t index, int64_t w, int64_t d)
 {
     return W ? W + index * w * d : NULL;
 }
 
 /* p from the logits in place; gives the sum over queries of lse / beta. */
-static double attend(const struct cgam_attention *a, head *h)
+static double softmax_rows(const struct cgam_attention *a, head *h)
 {
     double beta = a->opts.beta, total = 0;
-    times_t(h->nq, h->nk, h->w, h->Q, h->K, h->p, false);
+    multiply_t(h->nq, h->nk, h->w, h->Q, h->K, h->p, false);
     for (int64_t q = 0; q < h->nq; q++) {
         double *p = h->p + q * h->nk, top = -INFINITY, sum = 0;
         for (int64_t k = 0; k < h->nk; k++) {
@@ -100,30 +100,30 @@ static double attend(const struct cgam_attention *a, head *h)
     return total;
 }
 
-static void prepare(const cgam_syn *s, cgam_frame *f, int64_t index, head *h)
+static void prepare_head(const cgam_syn *s, cgam_frame *f, int64_t index, head *h)
 {
     const struct cgam_attention *a = s->attention;
-    project(head_of(a->opts.WQ, index, h->w, a->dx), h->nq, a->dx, h->w, f->act[0], h->Q);
-    project(head_of(a->opts.WK, index, h->w, a->dy), h->nk, a->dy, h->w, f->act[1], h->K);
+    project_rows(head_weights(a->opts.WQ, index, h->w, a->dx), h->nq, a->dx, h->w, f->act[0], h->Q);
+    project_rows(head_weights(a->opts.WK, index, h->w, a->dy), h->nk, a->dy, h->w, f->act[1], h->K);
 }
 
 static cgam_status attention_eval(const cgam_syn *s, cgam_frame *f)
 {
     const struct cgam_attention *a = s->attention;
     head h;
-    arrange(a, f->scratch, &h);
+    place_buffers(a, f->scratch, &h);
     f->energy = 0;
     for (int64_t i = 0; i < a->opts.heads; i++) {
-        prepare(s, f, i, &h);
-        f->energy -= s->gain * attend(a, &h);
+        prepare_head(s, f, i, &h);
+        f->energy -= s->gain * softmax_rows(a, &h);
         if (f->cur[0]) {
-            times(false, h.nq, h.w, h.nk, 1, h.p, h.K, h.back, false);
-            project_back(head_of(a->opts.WQ, i, h.w, a->dx), h.nq, a->dx, h.w, s->gain, h.back,
+            multiply(false, h.nq, h.w, h.nk, 1, h.p, h.K, h.back, false);
+            project_back(head_weights(a->opts.WQ, i, h.w, a->dx), h.nq, a->dx, h.w, s->gain, h.back,
                          f->cur[0]);
         }
         if (f->cur[1]) {
-            times(true, h.nk, h.w, h.nq, 1, h.p, h.Q, h.back, false);
-            project_back(head_of(a->opts.WK, i, h.w, a->dy), h.nk, a->dy, h.w, s->gain, h.back,
+            multiply(true, h.nk, h.w, h.nq, 1, h.p, h.Q, h.back, false);
+            project_back(head_weights(a->opts.WK, i, h.w, a->dy), h.nk, a->dy, h.w, s->gain, h.back,
                          f->cur[1]);
         }
     }
@@ -134,29 +134,29 @@ static cgam_status attention_tangent(const cgam_syn *s, cgam_frame *f)
 {
     const struct cgam_attention *a = s->attention;
     head h;
-    arrange(a, f->scratch, &h);
+    place_buffers(a, f->scratch, &h);
     for (int64_t i = 0; i < a->opts.heads; i++) {
-        const double *WQ = head_of(a->opts.WQ, i, h.w, a->dx);
-        const double *WK = head_of(a->opts.WK, i, h.w, a->dy);
-        prepare(s, f, i, &h);
-        (void)attend(a, &h);
-        project(WQ, h.nq, a->dx, h.w, f->v[0], h.dQ);
-        project(WK, h.nk, a->dy, h.w, f->v[1], h.dK);
-        times_t(h.nq, h.nk, h.w, h.dQ, h.K, h.dp, false);
-        times_t(h.nq, h.nk, h.w, h.Q, h.dK, h.dp, true);
+        const double *WQ = head_weights(a->opts.WQ, i, h.w, a->dx);
+        const double *WK = head_weights(a->opts.WK, i, h.w, a->dy);
+        prepare_head(s, f, i, &h);
+        (void)softmax_rows(a, &h);
+        project_rows(WQ, h.nq, a->dx, h.w, f->v[0], h.dQ);
+        project_rows(WK, h.nk, a->dy, h.w, f->v[1], h.dK);
+        multiply_t(h.nq, h.nk, h.w, h.dQ, h.K, h.dp, false);
+        multiply_t(h.nq, h.nk, h.w, h.Q, h.dK, h.dp, true);
         for (int64_t q = 0; q < h.nq; q++) {
             double *p = h.p + q * h.nk, *dp = h.dp + q * h.nk, mean = 0;
             for (int64_t k = 0; k < h.nk; k++) mean += p[k] * dp[k];
             for (int64_t k = 0; k < h.nk; k++) dp[k] = a->opts.beta * p[k] * (dp[k] - mean);
         }
         if (f->cur[0]) {
-            times(false, h.nq, h.w, h.nk, 1, h.dp, h.K, h.back, false);
-            times(false, h.nq, h.w, h.nk, 1, h.p, h.dK, h.back, true);
+            multiply(false, h.nq, h.w, h.nk, 1, h.dp, h.K, h.back, false);
+            multiply(false, h.nq, h.w, h.nk, 1, h.p, h.dK, h.back, true);
             project_back(WQ, h.nq, a->dx, h.w, s->gain, h.back, f->cur[0]);
         }
         if (f->cur[1]) {
-            times(true, h.nk, h.w, h.nq, 1, h.dp, h.Q, h.back, false);
-            times(true, h.nk, h.w, h.nq, 1, h.p, h.dQ, h.back, true);
+            multiply(true, h.nk, h.w, h.nq, 1, h.dp, h.Q, h.back, false);
+            multiply(true, h.nk, h.w, h.nq, 1, h.p, h.dQ, h.back, true);
             project_back(WK, h.nk, a->dy, h.w, s->gain, h.back, f->cur[1]);
         }
     }
@@ -198,7 +198,7 @@ static cgam_status copy_weights(cgam_net *net, const char *name, const double **
     return CGAM_OK;
 }
 
-static cgam_status fill(cgam_net *net, cgam_syn *s, const cgam_attention_opts *opts)
+static cgam_status fill_synapse(cgam_net *net, cgam_syn *s, const cgam_attention_opts *opts)
 {
     cgam_env *env = net->env;
     struct cgam_attention *a = s->attention;
@@ -240,7 +240,7 @@ static cgam_status fill(cgam_net *net, cgam_syn *s, const cgam_attention_opts *o
         a->opts.WK = opts->WK;
         status = copy_weights(net, s->name, &a->opts.WK, opts->heads * opts->width * a->dy);
     }
-    s->scratch = arrange(a, NULL, NULL);
+    s->scratch = place_buffers(a, NULL, NULL);
     return status;
 }
 
@@ -253,6 +253,6 @@ cgam_status cgam_net_add_attention(cgam_net *net, const char *name, int x, int y
         cgam_net_begin(net, &cgam_syn_attention, name, 2, (const int[]){x, y}, gain, &s);
     if (status != CGAM_OK) return status;
     s->attention = cgam_zalloc(net->env, 1, sizeof *s->attention);
-    status = s->attention ? fill(net, s, &o) : cgam_fail_nomem(net->env, "a synapse");
+    status = s->attention ? fill_synapse(net, s, &o) : cgam_fail_nomem(net->env, "a synapse");
     return cgam_net_end(net, status);
 }

@@ -37,7 +37,6 @@ static cgam_status hidden_eval(const cgam_syn *s, cgam_frame *f)
     double L;
     cgam_status status = cgam_lagr_use_value(&s->use, f->prod[0], &L);
     f->energy = -s->gain * L;
-    cgam_syn_add(f->cur[0], s->gain, f->prod[1], s->size[0]);
     return status;
 }
 
@@ -46,7 +45,7 @@ const cgam_syn_kind cgam_syn_hidden = {.name = "hidden",
                                        .feed = hidden_feed,
                                        .eval = hidden_eval,
                                        .feed_tangent = hidden_feed_tangent,
-                                       .tangent = cgam_syn_tangent_second};
+                                       .currents = cgam_syn_currents_second};
 
 cgam_status cgam_net_add_hidden(cgam_net *net, const char *name, int x, const cgam_op *W,
                                 const cgam_lagr *lagr, const double *param, double gain)
@@ -78,15 +77,15 @@ static cgam_status user_eval(const cgam_syn *s, cgam_frame *f)
 /* Central differences along v, with a step of the cube root of rounding relative to the point. */
 static cgam_status user_differences(const cgam_syn *s, cgam_frame *f)
 {
-    double size_x = 0, size_v = 0, energy, *room = f->scratch;
+    double size_x = 0, size_v = 0, energy, *next = f->scratch;
     double *moved[SLOTS] = {0}, *current[SLOTS] = {0};
     const int k = s->k;
-    assert(room && k <= SLOTS); /* the network gives what cgam_net_add_synapse asked for */
+    assert(next && k <= SLOTS); /* the network gives what cgam_net_add_synapse asked for */
     for (int j = 0; j < k; j++) {
-        moved[j] = room;
-        room += s->size[j];
-        if (f->cur[j]) current[j] = room;
-        room += s->size[j];
+        moved[j] = next;
+        next += s->size[j];
+        if (f->cur[j]) current[j] = next;
+        next += s->size[j];
         for (int64_t i = 0; i < s->size[j]; i++) {
             size_x = fmax(size_x, fabs(f->act[j][i]));
             size_v = fmax(size_v, fabs(f->v[j][i]));

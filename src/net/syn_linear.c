@@ -38,21 +38,21 @@ static void bilinear_plan(const cgam_syn *s, const bool *wanted, cgam_job *jobs)
 static cgam_status bilinear_eval(const cgam_syn *s, cgam_frame *f)
 {
     int from = f->prod[0] ? 0 : 1;
-    f->energy = -s->gain * cgam_vec_dot(s->size[from], f->act[from], f->prod[from]);
-    cgam_syn_add(f->cur[0], s->gain, f->prod[0], s->size[0]);
-    cgam_syn_add(f->cur[1], s->gain, f->prod[1], s->size[1]);
+    f->energy = -s->gain * cgam_array_dot(s->size[from], f->act[from], f->prod[from]);
     return CGAM_OK;
 }
 
-static cgam_status bilinear_tangent(const cgam_syn *s, cgam_frame *f)
+static void bilinear_currents(const cgam_syn *s, const double *const *act,
+                              const double *const *prod, double *const *cur)
 {
-    cgam_syn_add(f->cur[0], s->gain, f->dprod[0], s->size[0]);
-    cgam_syn_add(f->cur[1], s->gain, f->dprod[1], s->size[1]);
-    return CGAM_OK;
+    (void)act;
+    for (int j = 0; j < 2; j++) cgam_syn_add(cur[j], s->gain, prod[j], s->size[j]);
 }
 
-const cgam_syn_kind cgam_syn_bilinear = {
-    .name = "bilinear", .plan = bilinear_plan, .eval = bilinear_eval, .tangent = bilinear_tangent};
+const cgam_syn_kind cgam_syn_bilinear = {.name = "bilinear",
+                                         .plan = bilinear_plan,
+                                         .eval = bilinear_eval,
+                                         .currents = bilinear_currents};
 
 cgam_status cgam_net_add_bilinear(cgam_net *net, const char *name, int x, int y, const cgam_op *W,
                                   double gain)
@@ -74,27 +74,22 @@ static void self_plan(const cgam_syn *s, const bool *wanted, cgam_job *jobs)
         jobs[1] = (cgam_job){.op = s->op[0], .transposed = true, .slot = 0};
 }
 
-static void self_current(const cgam_syn *s, double *cur, const double *Wx, const double *Wtx)
+static void self_currents(const cgam_syn *s, const double *const *act, const double *const *prod,
+                          double *const *cur)
 {
-    cgam_syn_add(cur, -0.5 * s->gain, Wx, s->size[0]);
-    cgam_syn_add(cur, -0.5 * s->gain, Wtx ? Wtx : Wx, s->size[0]);
+    (void)act;
+    cgam_syn_add(cur[0], -0.5 * s->gain, prod[0], s->size[0]);
+    cgam_syn_add(cur[0], -0.5 * s->gain, prod[prod[1] ? 1 : 0], s->size[0]);
 }
 
 static cgam_status self_eval(const cgam_syn *s, cgam_frame *f)
 {
-    f->energy = 0.5 * s->gain * cgam_vec_dot(s->size[0], f->act[0], f->prod[0]);
-    self_current(s, f->cur[0], f->prod[0], f->prod[1]);
-    return CGAM_OK;
-}
-
-static cgam_status self_tangent(const cgam_syn *s, cgam_frame *f)
-{
-    self_current(s, f->cur[0], f->dprod[0], f->dprod[1]);
+    f->energy = 0.5 * s->gain * cgam_array_dot(s->size[0], f->act[0], f->prod[0]);
     return CGAM_OK;
 }
 
 const cgam_syn_kind cgam_syn_self = {
-    .name = "self", .plan = self_plan, .eval = self_eval, .tangent = self_tangent};
+    .name = "self", .plan = self_plan, .eval = self_eval, .currents = self_currents};
 
 cgam_status cgam_net_add_self(cgam_net *net, const char *name, int x, const cgam_op *W, double gain)
 {
@@ -126,11 +121,13 @@ static cgam_status gram_feed_tangent(const cgam_syn *s, cgam_frame *f)
     return CGAM_OK;
 }
 
-static void gram_current(const cgam_syn *s, double *cur, const double *x, const double *ZZx)
+static void gram_currents(const cgam_syn *s, const double *const *act, const double *const *prod,
+                          double *const *cur)
 {
-    if (!cur) return;
-    cgam_syn_add(cur, -s->gain, ZZx, s->size[0]);
-    for (int64_t i = 0; s->vector && i < s->size[0]; i++) cur[i] += s->gain * s->vector[i] * x[i];
+    if (!cur[0] || s->gain == 0) return;
+    cgam_syn_add(cur[0], -s->gain, prod[1], s->size[0]);
+    for (int64_t i = 0; s->vector && i < s->size[0]; i++)
+        cur[0][i] += s->gain * s->vector[i] * act[0][i];
 }
 
 static cgam_status gram_eval(const cgam_syn *s, cgam_frame *f)
@@ -139,14 +136,7 @@ static cgam_status gram_eval(const cgam_syn *s, cgam_frame *f)
     const double *x = f->act[0];
     double own = 0;
     for (int64_t i = 0; s->vector && i < s->size[0]; i++) own += s->vector[i] * x[i] * x[i];
-    f->energy = 0.5 * s->gain * (cgam_vec_dot(s->op[0]->cols, f->prod[0], f->prod[0]) - own);
-    gram_current(s, f->cur[0], x, f->prod[1]);
-    return CGAM_OK;
-}
-
-static cgam_status gram_tangent(const cgam_syn *s, cgam_frame *f)
-{
-    if (s->gain != 0) gram_current(s, f->cur[0], f->v[0], f->dprod[1]);
+    f->energy = 0.5 * s->gain * (cgam_array_dot(s->op[0]->cols, f->prod[0], f->prod[0]) - own);
     return CGAM_OK;
 }
 
@@ -155,7 +145,7 @@ const cgam_syn_kind cgam_syn_gram = {.name = "gram",
                                      .feed = gram_feed,
                                      .eval = gram_eval,
                                      .feed_tangent = gram_feed_tangent,
-                                     .tangent = gram_tangent};
+                                     .currents = gram_currents};
 
 cgam_status cgam_net_add_gram(cgam_net *net, const char *name, int x, const cgam_op *Z, double gain,
                               const double *diagonal)
@@ -172,21 +162,19 @@ cgam_status cgam_net_add_gram(cgam_net *net, const char *name, int x, const cgam
 /* ---- identity coupling and bias: no products ------------------------------------------------ */
 static cgam_status coupling_eval(const cgam_syn *s, cgam_frame *f)
 {
-    f->energy = -s->gain * cgam_vec_dot(s->size[0], f->act[0], f->act[1]);
-    cgam_syn_add(f->cur[0], s->gain, f->act[1], s->size[0]);
-    cgam_syn_add(f->cur[1], s->gain, f->act[0], s->size[0]);
+    f->energy = -s->gain * cgam_array_dot(s->size[0], f->act[0], f->act[1]);
     return CGAM_OK;
 }
 
-static cgam_status coupling_tangent(const cgam_syn *s, cgam_frame *f)
+static void coupling_currents(const cgam_syn *s, const double *const *act,
+                              const double *const *prod, double *const *cur)
 {
-    cgam_syn_add(f->cur[0], s->gain, f->v[1], s->size[0]);
-    cgam_syn_add(f->cur[1], s->gain, f->v[0], s->size[0]);
-    return CGAM_OK;
+    (void)prod;
+    for (int j = 0; j < 2; j++) cgam_syn_add(cur[j], s->gain, act[1 - j], s->size[0]);
 }
 
 const cgam_syn_kind cgam_syn_coupling = {
-    .name = "coupling", .eval = coupling_eval, .tangent = coupling_tangent};
+    .name = "coupling", .eval = coupling_eval, .currents = coupling_currents};
 
 cgam_status cgam_net_add_coupling(cgam_net *net, const char *name, int x, int y, double gain)
 {
@@ -204,7 +192,7 @@ cgam_status cgam_net_add_coupling(cgam_net *net, const char *name, int x, int y,
 
 static cgam_status bias_eval(const cgam_syn *s, cgam_frame *f)
 {
-    f->energy = -s->gain * cgam_vec_dot(s->size[0], s->vector, f->act[0]);
+    f->energy = -s->gain * cgam_array_dot(s->size[0], s->vector, f->act[0]);
     cgam_syn_add(f->cur[0], s->gain, s->vector, s->size[0]);
     return CGAM_OK;
 }

@@ -19,8 +19,8 @@ static void lowrank_plan(const cgam_syn *s, const bool *wanted, cgam_job *jobs)
 }
 
 /* w[r] times the h of all slots but `except`, and, with dprod, its derivative. */
-static double others(const cgam_syn *s, const cgam_frame *f, int except, int64_t r,
-                     double *derivative)
+static double product_of_others(const cgam_syn *s, const cgam_frame *f, int except, int64_t r,
+                                double *derivative)
 {
     double value = s->vector ? s->vector[r] : 1, d = 0;
     for (int j = 0; j < s->k; j++) {
@@ -36,7 +36,7 @@ static cgam_status lowrank_feed(const cgam_syn *s, cgam_frame *f)
 {
     for (int j = 0; j < s->k; j++)
         for (int64_t r = 0; f->in[s->k + j] && r < s->op[j]->rows; r++)
-            f->in[s->k + j][r] = others(s, f, j, r, NULL);
+            f->in[s->k + j][r] = product_of_others(s, f, j, r, NULL);
     return CGAM_OK;
 }
 
@@ -44,28 +44,23 @@ static cgam_status lowrank_feed_tangent(const cgam_syn *s, cgam_frame *f)
 {
     for (int j = 0; j < s->k; j++)
         for (int64_t r = 0; f->din[s->k + j] && r < s->op[j]->rows; r++)
-            (void)others(s, f, j, r, &f->din[s->k + j][r]);
+            (void)product_of_others(s, f, j, r, &f->din[s->k + j][r]);
     return CGAM_OK;
-}
-
-static void lowrank_currents(const cgam_syn *s, cgam_frame *f, const double *const *prod)
-{
-    for (int j = 0; j < s->k; j++) cgam_syn_add(f->cur[j], s->gain, prod[s->k + j], s->size[j]);
 }
 
 static cgam_status lowrank_eval(const cgam_syn *s, cgam_frame *f)
 {
     double total = 0;
-    for (int64_t r = 0; r < s->op[0]->rows; r++) total += others(s, f, -1, r, NULL);
+    for (int64_t r = 0; r < s->op[0]->rows; r++) total += product_of_others(s, f, -1, r, NULL);
     f->energy = -s->gain * total;
-    lowrank_currents(s, f, f->prod);
     return CGAM_OK;
 }
 
-cgam_status cgam_syn_tangent_second(const cgam_syn *s, cgam_frame *f)
+void cgam_syn_currents_second(const cgam_syn *s, const double *const *act,
+                              const double *const *prod, double *const *cur)
 {
-    lowrank_currents(s, f, f->dprod);
-    return CGAM_OK;
+    (void)act;
+    for (int j = 0; j < s->k; j++) cgam_syn_add(cur[j], s->gain, prod[s->k + j], s->size[j]);
 }
 
 const cgam_syn_kind cgam_syn_lowrank = {.name = "lowrank",
@@ -73,7 +68,7 @@ const cgam_syn_kind cgam_syn_lowrank = {.name = "lowrank",
                                         .feed = lowrank_feed,
                                         .eval = lowrank_eval,
                                         .feed_tangent = lowrank_feed_tangent,
-                                        .tangent = cgam_syn_tangent_second};
+                                        .currents = cgam_syn_currents_second};
 
 cgam_status cgam_net_add_lowrank(cgam_net *net, const char *name, int k, const int *layers,
                                  const cgam_op *const *U, const double *w, double gain)

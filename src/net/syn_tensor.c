@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* n0 .. n(j-1): the length of A(j), and of P(j-1). */
-static int64_t prefix(const cgam_syn *s, int j)
+static int64_t prefix_length(const cgam_syn *s, int j)
 {
     int64_t n = 1;
     for (int i = 0; i < j; i++) n *= s->size[i];
@@ -26,53 +26,57 @@ typedef struct places {
     double *A[SLOTS], *P[SLOTS], *dA[SLOTS], *dP[SLOTS];
 } places;
 
-static int64_t arrange(const cgam_syn *s, double *scratch, places *at)
+static int64_t place_buffers(const cgam_syn *s, double *scratch, places *at)
 {
     int64_t used = 0;
     for (int tangent = 0; tangent < 2; tangent++) {
         for (int j = 1; j < s->k; j++) {
             if (at) (tangent ? at->dA : at->A)[j] = scratch + used;
-            used += prefix(s, j);
+            used += prefix_length(s, j);
         }
         for (int j = 0; j + 2 < s->k; j++) {
             if (at) (tangent ? at->dP : at->P)[j] = scratch + used;
-            used += prefix(s, j + 1);
+            used += prefix_length(s, j + 1);
         }
     }
     return used;
 }
 
 /* out[n, m] (+)= a[n] o b[m] */
-static void outer(double *out, const double *a, int64_t n, const double *b, int64_t m, bool more)
+static void outer_product(double *out, const double *a, int64_t n, const double *b, int64_t m,
+                          bool more)
 {
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j < m; j++) out[i * m + j] = (more ? out[i * m + j] : 0) + a[i] * b[j];
 }
 
 /* out[n] (+)= P[n, m] b */
-static void contract(double *out, const double *P, int64_t n, const double *b, int64_t m, bool more)
+static void contract_last(double *out, const double *P, int64_t n, const double *b, int64_t m,
+                          bool more)
 {
-    for (int64_t i = 0; i < n; i++) out[i] = (more ? out[i] : 0) + cgam_vec_dot(m, P + i * m, b);
+    for (int64_t i = 0; i < n; i++) out[i] = (more ? out[i] : 0) + cgam_array_dot(m, P + i * m, b);
 }
 
 /* cur[m] += gain A[n]' P[n, m] */
-static void collect(double *cur, double gain, const double *A, int64_t n, const double *P,
-                    int64_t m)
+static void add_current(double *cur, double gain, const double *A, int64_t n, const double *P,
+                        int64_t m)
 {
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j < m; j++) cur[j] += gain * A[i] * P[i * m + j];
 }
 
-static void outer_products(const cgam_syn *s, const cgam_frame *f, const places *at, bool tangent)
+/* Sets up the buffers and fills A, and dA for a tangent. */
+static void outer_products(const cgam_syn *s, const cgam_frame *f, bool tangent, places *at)
 {
+    place_buffers(s, f->scratch, at);
     memcpy(at->A[1], f->act[0], (size_t)s->size[0] * sizeof(double));
     if (tangent) memcpy(at->dA[1], f->v[0], (size_t)s->size[0] * sizeof(double));
     for (int j = 2; j < s->k; j++) {
-        int64_t n = prefix(s, j - 1), m = s->size[j - 1];
-        outer(at->A[j], at->A[j - 1], n, f->act[j - 1], m, false);
+        int64_t n = prefix_length(s, j - 1), m = s->size[j - 1];
+        outer_product(at->A[j], at->A[j - 1], n, f->act[j - 1], m, false);
         if (!tangent) continue;
-        outer(at->dA[j], at->dA[j - 1], n, f->act[j - 1], m, false);
-        outer(at->dA[j], at->A[j - 1], n, f->v[j - 1], m, true);
+        outer_product(at->dA[j], at->dA[j - 1], n, f->act[j - 1], m, false);
+        outer_product(at->dA[j], at->A[j - 1], n, f->v[j - 1], m, true);
     }
 }
 
@@ -88,18 +92,16 @@ static void tensor_plan(const cgam_syn *s, const bool *wanted, cgam_job *jobs)
 static cgam_status tensor_feed(const cgam_syn *s, cgam_frame *f)
 {
     places at;
-    arrange(s, f->scratch, &at);
-    outer_products(s, f, &at, false);
-    memcpy(f->in[1], at.A[s->k - 1], (size_t)prefix(s, s->k - 1) * sizeof(double));
+    outer_products(s, f, false, &at);
+    memcpy(f->in[1], at.A[s->k - 1], (size_t)prefix_length(s, s->k - 1) * sizeof(double));
     return CGAM_OK;
 }
 
 static cgam_status tensor_feed_tangent(const cgam_syn *s, cgam_frame *f)
 {
     places at;
-    arrange(s, f->scratch, &at);
-    outer_products(s, f, &at, true);
-    memcpy(f->din[1], at.dA[s->k - 1], (size_t)prefix(s, s->k - 1) * sizeof(double));
+    outer_products(s, f, true, &at);
+    memcpy(f->din[1], at.dA[s->k - 1], (size_t)prefix_length(s, s->k - 1) * sizeof(double));
     return CGAM_OK;
 }
 
@@ -108,16 +110,15 @@ static const double one = 1;
 static cgam_status tensor_eval(const cgam_syn *s, cgam_frame *f)
 {
     places at;
-    arrange(s, f->scratch, &at);
-    outer_products(s, f, &at, false);
+    outer_products(s, f, false, &at);
     const double *P = f->prod[0];
     for (int j = s->k - 2; j >= 0; j--) {
-        int64_t n = prefix(s, j), m = s->size[j];
-        if (f->cur[j]) collect(f->cur[j], s->gain, j ? at.A[j] : &one, n, P, m);
+        int64_t n = prefix_length(s, j), m = s->size[j];
+        if (f->cur[j]) add_current(f->cur[j], s->gain, j ? at.A[j] : &one, n, P, m);
         if (j == 0) {
-            f->energy = -s->gain * cgam_vec_dot(m, P, f->act[0]);
+            f->energy = -s->gain * cgam_array_dot(m, P, f->act[0]);
         } else {
-            contract(at.P[j - 1], P, n, f->act[j], m, false);
+            contract_last(at.P[j - 1], P, n, f->act[j], m, false);
             P = at.P[j - 1];
         }
     }
@@ -128,19 +129,18 @@ static cgam_status tensor_eval(const cgam_syn *s, cgam_frame *f)
 static cgam_status tensor_tangent(const cgam_syn *s, cgam_frame *f)
 {
     places at;
-    arrange(s, f->scratch, &at);
-    outer_products(s, f, &at, true);
+    outer_products(s, f, true, &at);
     const double *P = f->prod[0], *dP = f->dprod[0];
     for (int j = s->k - 2; j >= 0; j--) {
-        int64_t n = prefix(s, j), m = s->size[j];
+        int64_t n = prefix_length(s, j), m = s->size[j];
         if (f->cur[j]) {
-            collect(f->cur[j], s->gain, j ? at.A[j] : &one, n, dP, m);
-            if (j) collect(f->cur[j], s->gain, at.dA[j], n, P, m);
+            add_current(f->cur[j], s->gain, j ? at.A[j] : &one, n, dP, m);
+            if (j) add_current(f->cur[j], s->gain, at.dA[j], n, P, m);
         }
         if (j == 0) break;
-        contract(at.dP[j - 1], dP, n, f->act[j], m, false);
-        contract(at.dP[j - 1], P, n, f->v[j], m, true);
-        contract(at.P[j - 1], P, n, f->act[j], m, false);
+        contract_last(at.dP[j - 1], dP, n, f->act[j], m, false);
+        contract_last(at.dP[j - 1], P, n, f->v[j], m, true);
+        contract_last(at.P[j - 1], P, n, f->act[j], m, false);
         P = at.P[j - 1];
         dP = at.dP[j - 1];
     }
@@ -175,6 +175,6 @@ cgam_status cgam_net_add_tensor(cgam_net *net, const char *name, int k, const in
                       name, T ? (long long)T->rows : 0, T ? (long long)T->cols : 0,
                       net->layer[s->layer[k - 1]].name, (long long)rows, (long long)s->size[k - 1]);
     s->op[0] = T;
-    if (status == CGAM_OK) s->scratch = arrange(s, NULL, NULL);
+    if (status == CGAM_OK) s->scratch = place_buffers(s, NULL, NULL);
     return cgam_net_end(net, status);
 }

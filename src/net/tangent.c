@@ -27,7 +27,7 @@ static cgam_status activations(cgam_work *w, int64_t count, const double *v)
     return CGAM_OK;
 }
 
-static cgam_status some(cgam_work *w, int64_t count, const double *v, double *change)
+static cgam_status tangent_some(cgam_work *w, int64_t count, const double *v, double *change)
 {
     const cgam_net *net = w->net;
     cgam_status status = activations(w, count, v);
@@ -35,11 +35,13 @@ static cgam_status some(cgam_work *w, int64_t count, const double *v, double *ch
     if (status == CGAM_OK) status = cgam_work_multiply(w, CGAM_PHASE_SECOND, false, true, count);
     memset(change, 0, (size_t)(count * net->size) * sizeof *change);
     for (int s = 0; s < net->synapses && status == CGAM_OK; s++) {
-        bool moves = net->synapse[s].kind->tangent;
+        const cgam_syn *syn = &net->synapse[s];
+        bool moves = syn->kind->tangent || syn->kind->currents;
         for (int64_t k = 0; moves && k < count && status == CGAM_OK; k++) {
             cgam_frame f;
             cgam_work_frame(w, s, true, count, k, change, &f);
-            status = net->synapse[s].kind->tangent(&net->synapse[s], &f);
+            if (syn->kind->tangent) status = syn->kind->tangent(syn, &f);
+            else syn->kind->currents(syn, f.v, f.dprod, f.cur);
         }
     }
     for (int64_t k = 0; k < count && status == CGAM_OK; k++) {
@@ -59,7 +61,7 @@ cgam_status cgam_work_jacobian(cgam_work *w, int64_t count, const double *v, dou
     int64_t size = w->net->size;
     for (int64_t k = 0; k < count && status == CGAM_OK; k += w->tangents) {
         int64_t now = count - k < w->tangents ? count - k : w->tangents;
-        status = some(w, now, v + k * size, change + k * size);
+        status = tangent_some(w, now, v + k * size, change + k * size);
     }
     return status;
 }

@@ -1,4 +1,5 @@
 /* trajectory.c: the moments of a flow, kept and written. */
+#include "io/array.h"
 #include <cgam/flow.h>
 
 #include "io/file.h"
@@ -13,11 +14,11 @@ struct cgam_trajectory {
     const cgam_net *net;
     cgam_env *env;
     cgam_status status;
-    int64_t count, room;
-    double *time, *energy, *power, *residual; /* [room] */
-    int64_t *events, *winner;                 /* [room] */
-    double *parts;                            /* [room, parts] */
-    double *states;                           /* [room, size] or NULL */
+    int64_t count, capacity;
+    double *time, *energy, *power, *residual; /* [capacity] */
+    int64_t *events, *winner;                 /* [capacity] */
+    double *parts;                            /* [capacity, parts] */
+    double *states;                           /* [capacity, size] or NULL */
     bool keep_states;
 };
 
@@ -40,10 +41,10 @@ void cgam_trajectory_free(cgam_trajectory *t)
     cgam_free(t->env, t);
 }
 
-static bool grow(cgam_trajectory *t, void **array, int64_t width, int64_t room)
+static bool grow_array(cgam_trajectory *t, void **array, int64_t width, int64_t capacity)
 {
     size_t item = (size_t)width * sizeof(double);
-    void *grown = cgam_alloc(t->env, (size_t)room, item);
+    void *grown = cgam_alloc(t->env, (size_t)capacity, item);
     if (!grown) return false;
     if (*array) memcpy(grown, *array, (size_t)t->count * item);
     cgam_free(t->env, *array);
@@ -51,19 +52,19 @@ static bool grow(cgam_trajectory *t, void **array, int64_t width, int64_t room)
     return true;
 }
 
-static cgam_status make_room(cgam_trajectory *t)
+static cgam_status reserve_point(cgam_trajectory *t)
 {
-    if (t->count < t->room) return CGAM_OK;
-    int64_t room = t->room ? 2 * t->room : 64;
+    if (t->count < t->capacity) return CGAM_OK;
+    int64_t capacity = t->capacity ? 2 * t->capacity : 64;
     void **const lists[] = {(void **)&t->time,     (void **)&t->energy, (void **)&t->power,
                             (void **)&t->residual, (void **)&t->events, (void **)&t->winner};
     bool fine = true;
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
-        fine = fine && grow(t, lists[i], 1, room);
-    fine = fine && grow(t, (void **)&t->parts, cgam_net_parts(t->net), room);
-    if (t->keep_states) fine = fine && grow(t, (void **)&t->states, t->net->size, room);
+        fine = fine && grow_array(t, lists[i], 1, capacity);
+    fine = fine && grow_array(t, (void **)&t->parts, cgam_net_parts(t->net), capacity);
+    if (t->keep_states) fine = fine && grow_array(t, (void **)&t->states, t->net->size, capacity);
     if (!fine) return cgam_fail_nomem(t->env, "a trajectory");
-    t->room = room;
+    t->capacity = capacity;
     return CGAM_OK;
 }
 
@@ -71,7 +72,7 @@ int cgam_trajectory_monitor(void *user, const cgam_flow_moment *m)
 {
     cgam_trajectory *t = user;
     if (m->state != 0) return 0;
-    t->status = make_room(t);
+    t->status = reserve_point(t);
     if (t->status != CGAM_OK) return 1;
     int64_t at = t->count++, parts = cgam_net_parts(t->net), size = t->net->size;
     t->time[at] = m->time;
@@ -144,7 +145,8 @@ static cgam_status layer_array(const cgam_trajectory *t, int i, int64_t *shape, 
                (size_t)layer->size * sizeof **block);
     shape[0] = t->count;
     memcpy(shape + 1, layer->shape, (size_t)dims * sizeof *shape);
-    if (dims == 0 && layer->ndim > 0) shape[dims = 1] = layer->size; /* no room for one more */
+    if (dims == 0 && layer->ndim > 0)
+        shape[dims = 1] = layer->size; /* one dimension more would be too many */
     *array = (cgam_named_array){layer->name, CGAM_F64, dims + 1, shape, *block};
     return CGAM_OK;
 }

@@ -21,7 +21,7 @@ void cgam_work_free(cgam_work *w)
     cgam_free(env, w);
 }
 
-static cgam_status allocate(cgam_work *w)
+static cgam_status allocate_work(cgam_work *w)
 {
     const cgam_net *net = w->net;
     cgam_env *env = w->env;
@@ -65,7 +65,7 @@ cgam_status cgam_work_new(const cgam_net *net, const cgam_work_opts *opts, cgam_
         w->want[i] = opts->all || !w->clamped[i];
     }
     if (status == CGAM_OK) status = cgam_work_plan(w);
-    if (status == CGAM_OK) status = allocate(w);
+    if (status == CGAM_OK) status = allocate_work(w);
     if (status != CGAM_OK) {
         cgam_work_free(w);
         return status;
@@ -109,7 +109,7 @@ cgam_status cgam_work_complain(const cgam_work *w, cgam_status status, const cha
 
 /* ---- evaluation ----------------------------------------------------------------------------- */
 
-static cgam_status activate(cgam_work *w)
+static cgam_status activate_layers(cgam_work *w)
 {
     const cgam_net *net = w->net;
     for (int64_t b = 0; b < w->batch; b++) {
@@ -165,7 +165,7 @@ static bool is_fed(const cgam_work *w, int s, cgam_phase phase)
     return false;
 }
 
-static cgam_status feed(cgam_work *w, cgam_phase phase, bool tangent, int64_t count)
+static cgam_status feed_products(cgam_work *w, cgam_phase phase, bool tangent, int64_t count)
 {
     for (int s = 0; s < w->net->synapses; s++) {
         const cgam_syn *syn = &w->net->synapse[s];
@@ -183,7 +183,8 @@ static cgam_status feed(cgam_work *w, cgam_phase phase, bool tangent, int64_t co
 }
 
 /* Inputs that are activations, copied side by side. */
-static void gather(const cgam_work *w, cgam_phase phase, bool kept, bool tangent, int64_t count)
+static void gather_inputs(const cgam_work *w, cgam_phase phase, bool kept, bool tangent,
+                          int64_t count)
 {
     const cgam_net *net = w->net;
     const double *act = tangent ? w->dact : w->act;
@@ -202,8 +203,8 @@ static void gather(const cgam_work *w, cgam_phase phase, bool kept, bool tangent
 cgam_status cgam_work_multiply(cgam_work *w, cgam_phase phase, bool kept, bool tangent,
                                int64_t count)
 {
-    cgam_status status = kept ? CGAM_OK : feed(w, phase, tangent, count);
-    gather(w, phase, kept, tangent, count);
+    cgam_status status = kept ? CGAM_OK : feed_products(w, phase, tangent, count);
+    gather_inputs(w, phase, kept, tangent, count);
     for (int g = 0; g < w->groups && status == CGAM_OK; g++) {
         const cgam_group *group = &w->group[g];
         if (group->phase != phase || group->kept != kept) continue;
@@ -215,7 +216,7 @@ cgam_status cgam_work_multiply(cgam_work *w, cgam_phase phase, bool kept, bool t
     return status;
 }
 
-static cgam_status collect(cgam_work *w)
+static cgam_status collect_currents(cgam_work *w)
 {
     const cgam_net *net = w->net;
     for (int64_t b = 0; b < w->batch; b++) {
@@ -225,6 +226,7 @@ static cgam_status collect(cgam_work *w)
             cgam_frame f;
             cgam_work_frame(w, s, false, w->batch, b, w->cur, &f);
             cgam_status status = syn->kind->eval(syn, &f);
+            if (syn->kind->currents) syn->kind->currents(syn, f.act, f.prod, f.cur);
             if (status == CGAM_OK && !isfinite(f.energy)) status = CGAM_E_VALUE;
             if (status != CGAM_OK)
                 return cgam_work_complain(w, status, "synapse", syn->name, NULL, 0);
@@ -239,12 +241,12 @@ cgam_status cgam_work_eval(cgam_work *w, int64_t batch, const double *x)
     if (batch != w->batch) w->fresh = false;
     w->batch = batch;
     w->x = x;
-    cgam_status status = activate(w);
+    cgam_status status = activate_layers(w);
     if (status == CGAM_OK && !w->fresh)
         status = cgam_work_multiply(w, CGAM_PHASE_FIRST, true, false, batch);
     if (status == CGAM_OK) status = cgam_work_multiply(w, CGAM_PHASE_FIRST, false, false, batch);
     if (status == CGAM_OK) status = cgam_work_multiply(w, CGAM_PHASE_SECOND, false, false, batch);
-    if (status == CGAM_OK) status = collect(w);
+    if (status == CGAM_OK) status = collect_currents(w);
     w->fresh = status == CGAM_OK;
     return status;
 }
@@ -293,9 +295,9 @@ cgam_status cgam_work_power(cgam_work *w, int64_t state, const double *rate, dou
         if (w->clamped[i]) continue;
         int64_t at = state * net->size + layer->offset;
         const double *v = rate + layer->offset;
-        double *Hv = w->scratch, *room = w->scratch + layer->size, sum = 0;
+        double *Hv = w->scratch, *space = w->scratch + layer->size, sum = 0;
         cgam_status status =
-            cgam_lagr_use_hessian(&layer->use, w->x + at, w->act + at, v, room, Hv);
+            cgam_lagr_use_hessian(&layer->use, w->x + at, w->act + at, v, space, Hv);
         if (status != CGAM_OK)
             return cgam_work_complain(w, status, "layer", layer->name, w->x + at, layer->size);
         for (int64_t j = 0; j < layer->size; j++) sum += v[j] * Hv[j];

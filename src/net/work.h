@@ -1,4 +1,4 @@
-/* work.h: the room in which a network is evaluated, and the plan of its products.
+/* work.h: the work area in which a network is evaluated, and the plan of its products.
  *
  * The jobs of all synapses are sorted into groups: same operator, same direction, same phase. A
  * group is one call of the operator with several vectors, that is one pass over the weights. Jobs

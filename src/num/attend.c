@@ -61,7 +61,7 @@ static void two_scan(const cgam_f64 *k, cgam_two *best, const double *x, const t
     for (int64_t i = 0; i < t->rows; i++) cgam_two_take(best, x[i], t->begin + i);
 }
 
-static const float *laid_out(const pass *ps, int64_t v, const float *x32)
+static const float *vector_f32(const pass *ps, int64_t v, const float *x32)
 {
     return ps->f32 && ps->f32_query[v] ? x32 + v * ps->ld : NULL;
 }
@@ -73,7 +73,7 @@ static void gate_tile(const pass *ps, int64_t v, tile *t)
     if (in->s)
         memcpy(t->s, cgam_rows_entries(in->Z, in->s, t->begin), (size_t)t->rows * sizeof *t->s);
     if (in->e) {
-        const float *e32 = laid_out(ps, v, ps->e32);
+        const float *e32 = vector_f32(ps, v, ps->e32);
         cgam_readout_score(in->Z, t->begin, t->rows, in->e + v * in->Z->d, e32, t->s);
         const double *pivot = cgam_rows_entries(in->Z, in->pivot, t->begin);
         for (int64_t i = 0; i < t->rows; i++) t->s[i] *= pivot[i];
@@ -97,7 +97,7 @@ static void raise_top(const pass *ps, part *p, double top)
 }
 
 /* Leaders, best of b and s, rank: what needs scores only. Returns the largest. */
-static double look_over(pass *ps, int64_t v, cgam_attend_part *p, const tile *t)
+static double scan_scores(pass *ps, int64_t v, cgam_attend_part *p, const tile *t)
 {
     const cgam_attend_in *in = ps->in;
     const cgam_f64 *k = in->Z->cpu->f64;
@@ -127,7 +127,7 @@ static double look_over(pass *ps, int64_t v, cgam_attend_part *p, const tile *t)
 }
 
 /* Scores that are no numbers, and infinite ones where they cannot be meant. */
-static bool strange(const cgam_attend_in *in, const tile *t)
+static bool has_bad_scores(const cgam_attend_in *in, const tile *t)
 {
     return in->Z->cpu->f64->above(t->r, t->rows, in->wary ? DBL_MAX : INFINITY) > 0;
 }
@@ -142,26 +142,26 @@ static void weigh_tile(const pass *ps, part *p, double highest, tile *t)
     if (highest > soft->top && !(in->beta * (highest - soft->top) <= RISE))
         raise_top(ps, p, highest);
     if (soft->top == -INFINITY) { /* nothing but masks so far, or not numbers */
-        p->strange |= strange(in, t);
+        p->strange |= has_bad_scores(in, t);
         memset(t->e, 0, (size_t)t->rows * sizeof *t->e);
         return;
     }
-    if (in->wary) p->strange |= strange(in, t);
+    if (in->wary) p->strange |= has_bad_scores(in, t);
     in->Z->cpu->f64->softmax(t->r, t->rows, in->beta, soft->top, t->e, sums);
     cgam_softmax_add(&p->is.soft, sums[0], sums[1], sums[2]); /* no number where a score is none */
 }
 
 enum { TILE_VECTORS = 6 };
 
-static tile tile_in(double *room, int64_t size, int64_t begin, int64_t rows)
+static tile tile_at(double *buffer, int64_t size, int64_t begin, int64_t rows)
 {
     return (tile){begin,
                   rows,
-                  room,
-                  room + size,
-                  room + 2 * size,
-                  room + 3 * size,
-                  cgam_readout_in(room + 4 * size, size)};
+                  buffer,
+                  buffer + size,
+                  buffer + 2 * size,
+                  buffer + 3 * size,
+                  cgam_readout_in(buffer + 4 * size, size)};
 }
 
 static void plan_readout(const pass *ps, int64_t v, part *p, tile *t)
@@ -179,23 +179,23 @@ static part part_new(cgam_leader *leader, double *y)
 
 /* One query: the readout of a tile goes with the scores of the next. False: it was given up too
  * early and has to be done again. */
-static bool chunk_of_one(pass *ps, part *p, bool may_idle, int64_t begin, int64_t end, int64_t size,
-                         double *room)
+static bool attend_chunk_of_one(pass *ps, part *p, bool may_idle, int64_t begin, int64_t end,
+                                int64_t size, double *buffer)
 {
     const cgam_attend_in *in = ps->in;
-    const float *x32 = laid_out(ps, 0, ps->x32);
+    const float *x32 = vector_f32(ps, 0, ps->x32);
     cgam_readout waits = {0};
     for (int64_t i = begin, turn = 0; i < end; i += size, turn ^= 1) {
         tile t =
-            tile_in(room + turn * TILE_VECTORS * size, size, i, end - i < size ? end - i : size);
+            tile_at(buffer + turn * TILE_VECTORS * size, size, i, end - i < size ? end - i : size);
         cgam_readout_dot(in->Z, i, t.rows, in->q, x32, t.b, &waits, &p->to);
         gate_tile(ps, 0, &t);
-        double highest = look_over(ps, 0, &p->is, &t), top = fmax(p->peak, highest);
+        double highest = scan_scores(ps, 0, &p->is, &t), top = fmax(p->peak, highest);
         cgam_raise(&ps->high, highest);
         if (may_idle && in->beta * (top - atomic_load(&ps->high)) <= ps->drop) {
             p->idle = true;
             p->peak = top;
-            p->strange |= strange(in, &t);
+            p->strange |= has_bad_scores(in, &t);
             continue;
         }
         if (p->idle) return false;
@@ -217,30 +217,30 @@ static cgam_status attend_chunk(void *arg, int64_t chunk)
     int64_t begin = cgam_rows_chunk_begin(Z, chunk);
     int64_t end = cgam_rows_chunk_begin(Z, chunk + 1);
     if (cgam_interrupted(ps->env)) return CGAM_E_INTERRUPTED;
-    double *room = cgam_alloc(ps->env, (size_t)(2 * TILE_VECTORS * size), sizeof *room);
+    double *buffer = cgam_alloc(ps->env, (size_t)(2 * TILE_VECTORS * size), sizeof *buffer);
     float *y32 = NULL;
     if (ps->f32) y32 = cgam_zalloc(ps->env, (size_t)(in->count * ps->ld), sizeof *y32);
-    if (!room || (ps->f32 && !y32)) {
-        cgam_free(ps->env, room);
+    if (!buffer || (ps->f32 && !y32)) {
+        cgam_free(ps->env, buffer);
         cgam_free(ps->env, y32);
         return cgam_fail_nomem(ps->env, "a tile of scores");
     }
     for (int64_t v = 0; y32 && v < in->count; v++) parts[v].to.y32 = y32 + v * ps->ld;
     if (in->count == 1) {
-        if (!chunk_of_one(ps, parts, true, begin, end, size, room)) {
+        if (!attend_chunk_of_one(ps, parts, true, begin, end, size, buffer)) {
             *parts = part_new(parts->is.leader, parts->to.y);
             if (parts->to.y) memset(parts->to.y, 0, (size_t)Z->d * sizeof *parts->to.y);
             parts->to.y32 = y32;
             if (y32) memset(y32, 0, (size_t)ps->ld * sizeof *y32);
-            chunk_of_one(ps, parts, false, begin, end, size, room);
+            attend_chunk_of_one(ps, parts, false, begin, end, size, buffer);
         }
     } else {
         for (int64_t i = begin; i < end; i += size) {
             for (int64_t v = 0; v < in->count; v++) {
-                tile t = tile_in(room, size, i, end - i < size ? end - i : size);
-                cgam_readout_score(Z, i, t.rows, in->q + v * Z->d, laid_out(ps, v, ps->x32), t.b);
+                tile t = tile_at(buffer, size, i, end - i < size ? end - i : size);
+                cgam_readout_score(Z, i, t.rows, in->q + v * Z->d, vector_f32(ps, v, ps->x32), t.b);
                 gate_tile(ps, v, &t);
-                weigh_tile(ps, &parts[v], look_over(ps, v, &parts[v].is, &t), &t);
+                weigh_tile(ps, &parts[v], scan_scores(ps, v, &parts[v].is, &t), &t);
                 if (!parts[v].to.y) continue;
                 plan_readout(ps, v, &parts[v], &t);
                 cgam_readout_add(Z, &t.waits, &parts[v].to);
@@ -251,26 +251,26 @@ static cgam_status attend_chunk(void *arg, int64_t chunk)
         if (parts[v].to.y) cgam_readout_flush(Z, &parts[v].to);
         parts[v].to.y32 = NULL;
     }
-    cgam_free(ps->env, room);
+    cgam_free(ps->env, buffer);
     cgam_free(ps->env, y32);
     return CGAM_OK;
 }
 
 /* The r that the pass will see of a row. */
-static double look(const pass *ps, int64_t v, int64_t row)
+static double score_row(const pass *ps, int64_t v, int64_t row)
 {
     const cgam_attend_in *in = ps->in;
-    double room[TILE_VECTORS] = {0};
-    tile t = tile_in(room, 1, row, 1);
-    cgam_readout_score(in->Z, row, 1, in->q + v * in->Z->d, laid_out(ps, v, ps->x32), t.b);
+    double buffer[TILE_VECTORS] = {0};
+    tile t = tile_at(buffer, 1, row, 1);
+    cgam_readout_score(in->Z, row, 1, in->q + v * in->Z->d, vector_f32(ps, v, ps->x32), t.b);
     gate_tile(ps, v, &t);
     return t.r[0];
 }
 
 /* The chunks of query v, joined in their order. Their readouts, y [chunks, count, d], are only made relative to
  * the whole. */
-static bool join(const pass *ps, int64_t v, int64_t chunks, double *y, cgam_attend_part *into,
-                 cgam_attend_out *out)
+static bool join_chunks(const pass *ps, int64_t v, int64_t chunks, double *y,
+                        cgam_attend_part *into, cgam_attend_out *out)
 {
     const cgam_attend_in *in = ps->in;
     int64_t d = in->Z->d, from, to;
@@ -305,8 +305,8 @@ static bool join(const pass *ps, int64_t v, int64_t chunks, double *y, cgam_atte
 }
 
 /* The answer to query v of all chunks; y [d] the sum of their readouts. */
-static void tell(const pass *ps, int64_t v, const double *y, cgam_attend_part total, bool strange,
-                 cgam_attend_out *out)
+static void fill_answer(const pass *ps, int64_t v, const double *y, cgam_attend_part total,
+                        bool strange, cgam_attend_out *out)
 {
     const cgam_attend_in *in = ps->in;
     for (int64_t j = 0; out->readout && y && j < in->Z->d; j++)
@@ -328,8 +328,9 @@ static void tell(const pass *ps, int64_t v, const double *y, cgam_attend_part to
 
 double cgam_attend_error(const cgam_attend_in *in, int64_t v, double error)
 {
-    double total = cgam_vec_norm(in->Z->d, in->q + v * in->Z->d);
-    if (in->e) total += in->lambda * in->pivot_max * cgam_vec_norm(in->Z->d, in->e + v * in->Z->d);
+    double total = cgam_array_norm(in->Z->d, in->q + v * in->Z->d);
+    if (in->e)
+        total += in->lambda * in->pivot_max * cgam_array_norm(in->Z->d, in->e + v * in->Z->d);
     return error * in->size * total;
 }
 
@@ -339,8 +340,8 @@ bool cgam_attend_f32(const cgam_attend_in *in, int64_t v)
     const cgam_rows *Z = in->Z;
     if (Z->dtype == CGAM_F64 || !cgam_f32_holds(in->size)) return false;
     if (in->e && !(in->pivot_max > 0)) return false;
-    double q = cgam_vec_norm(Z->d, in->q + v * Z->d);
-    double e = in->e ? cgam_vec_norm(Z->d, in->e + v * Z->d) : 0;
+    double q = cgam_array_norm(Z->d, in->q + v * Z->d);
+    double e = in->e ? cgam_array_norm(Z->d, in->e + v * Z->d) : 0;
     if (!cgam_f32_holds(q) || (e != 0 && !cgam_f32_holds(e))) return false;
     return in->beta * cgam_attend_error(in, v, CGAM_F32_ERROR) <= CGAM_ATTEND_F32;
 }
@@ -356,7 +357,7 @@ cgam_attend_in cgam_attend_some(const cgam_attend_in *in, int64_t from, int64_t 
     return sub;
 }
 
-static cgam_status lay_out(pass *ps)
+static cgam_status lay_out_f32(pass *ps)
 {
     const cgam_attend_in *in = ps->in;
     int64_t d = in->Z->d, any = 0;
@@ -406,13 +407,13 @@ static cgam_status join_all(const pass *ps, int64_t chunks, double *y, cgam_lead
         total && strange && sums ? CGAM_OK : cgam_fail_nomem(env, "a pass over the bank");
     for (int64_t v = 0; v < in->count && status == CGAM_OK; v++) {
         total[v] = cgam_attend_part_new(leader + v * ps->leaders);
-        strange[v] = join(ps, v, chunks, y, &total[v], &out[v]);
+        strange[v] = join_chunks(ps, v, chunks, y, &total[v], &out[v]);
     }
     if (status == CGAM_OK && y)
         status = cgam_rows_join(env, in->Z, chunks, in->count * in->Z->d, y, sums);
     if (status == CGAM_OK) status = cgam_attend_bring(env, in, total, out);
     for (int64_t v = 0; v < in->count && status == CGAM_OK; v++)
-        tell(ps, v, y ? sums + v * in->Z->d : NULL, total[v], strange[v], &out[v]);
+        fill_answer(ps, v, y ? sums + v * in->Z->d : NULL, total[v], strange[v], &out[v]);
     cgam_free(env, total);
     cgam_free(env, sums);
     cgam_free(env, strange);
@@ -430,7 +431,7 @@ cgam_status cgam_attend(cgam_env *env, const cgam_attend_in *in, cgam_attend_out
     ps.drop = log(NEGLIGIBLE / (double)in->Z->n);
     cgam_leader *leader = NULL, *focus = NULL;
     double *y = NULL;
-    cgam_status status = lay_out(&ps);
+    cgam_status status = lay_out_f32(&ps);
     if (status != CGAM_OK) goto done;
     ps.parts = cgam_zalloc(env, (size_t)parts, sizeof *ps.parts);
     leader = cgam_alloc(env, (size_t)((parts + in->count) * ps.leaders), sizeof *leader);
@@ -452,7 +453,7 @@ cgam_status cgam_attend(cgam_env *env, const cgam_attend_in *in, cgam_attend_out
     if (in->focus) status = cgam_attend_bring_rows(env, in, in->count, in->focus);
     for (int64_t v = 0; v < in->count && status == CGAM_OK; v++) {
         int64_t row = in->focus ? in->focus[v] : -1;
-        focus[v] = (cgam_leader){.row = row, .r = row >= 0 ? look(&ps, v, row) : 0};
+        focus[v] = (cgam_leader){.row = row, .r = row >= 0 ? score_row(&ps, v, row) : 0};
         out[v].focus = focus[v];
     }
     ps.focus = in->focus ? focus : NULL;

@@ -56,7 +56,7 @@ typedef struct cgam_two {
 typedef struct cgam_attend_out {
     cgam_softmax soft;   /* relative to max r */
     double skipped;      /* bound of the sum of the e left out, at most 2^-54 sum */
-    cgam_leader *leader; /* [leaders] caller's room: by falling r, ties to the lower row */
+    cgam_leader *leader; /* [leaders] caller's buffer: by falling r, ties to the lower row */
     int64_t leaders;     /* how many there are, min(in->leaders, n) */
     cgam_two b, s;       /* best two of each */
     cgam_leader focus;   /* the row asked for */

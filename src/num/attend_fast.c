@@ -44,8 +44,8 @@ static void scores_of(const cgam_probe *p, int64_t i, int64_t count, const float
 }
 
 /* The same with their bounds. */
-static void see(const cgam_search *x, const cgam_probe *p, int64_t i, int64_t count,
-                const float *more, double *score, double *off)
+static void bound_scores(const cgam_search *x, const cgam_probe *p, int64_t i, int64_t count,
+                         const float *more, double *score, double *off)
 {
     const cgam_sketch *s = x->sketch;
     double hat = p->off[more ? 1 : 0].hat, rest = p->off[more ? 1 : 0].rest;
@@ -55,7 +55,7 @@ static void see(const cgam_search *x, const cgam_probe *p, int64_t i, int64_t co
                  CGAM_SLACK;
 }
 
-static void see_gates(const cgam_search *x, const cgam_seeker *k, tile *t, const float *more)
+static void bound_gates(const cgam_search *x, const cgam_seeker *k, tile *t, const float *more)
 {
     const cgam_attend_in *in = x->in;
     int64_t v = k - x->seek;
@@ -64,7 +64,7 @@ static void see_gates(const cgam_search *x, const cgam_seeker *k, tile *t, const
         memset(t->s_off, 0, (size_t)t->count * sizeof *t->s_off);
         return;
     }
-    see(x, &k->e, t->begin, t->count, more, t->s, t->s_off);
+    bound_scores(x, &k->e, t->begin, t->count, more, t->s, t->s_off);
     for (int64_t j = 0; j < t->count; j++) {
         double pivot = in->pivot[t->begin + j];
         t->s[j] *= pivot;
@@ -79,9 +79,9 @@ static void see_gates(const cgam_search *x, const cgam_seeker *k, tile *t, const
 }
 
 /* more: second terms of q and then of e, one row of each; NULL = as scanned. */
-static void look_at(const cgam_search *x, const cgam_seeker *k, tile *t, const float *more)
+static void bound_tile(const cgam_search *x, const cgam_seeker *k, tile *t, const float *more)
 {
-    see(x, &k->q, t->begin, t->count, more, t->b, t->b_off);
+    bound_scores(x, &k->q, t->begin, t->count, more, t->b, t->b_off);
     if (!x->gated) {
         for (int64_t j = 0; j < t->count; j++) {
             t->r[j] = t->b[j];
@@ -90,7 +90,7 @@ static void look_at(const cgam_search *x, const cgam_seeker *k, tile *t, const f
         }
         return;
     }
-    see_gates(x, k, t, more ? more + 1 : NULL);
+    bound_gates(x, k, t, more ? more + 1 : NULL);
     double lambda = x->in->lambda;
     for (int64_t j = 0; j < t->count; j++) {
         double gate = lambda * t->s[j], off = lambda * t->s_off[j];
@@ -121,12 +121,12 @@ typedef struct walk {
     cgam_search *x;
     visitor *visit;
 } walk;
-static visitor take_open;
+static visitor take_open_rows;
 
 /* Are the open rows of a query found in f32? */
-static bool sifted(const cgam_search *x, const cgam_seeker *k, visitor *visit)
+static bool finds_in_f32(const cgam_search *x, const cgam_seeker *k, visitor *visit)
 {
-    return visit == take_open && !x->gated && k->focus.row < 0 && !k->lowered && x->wide &&
+    return visit == take_open_rows && !x->gated && k->focus.row < 0 && !k->lowered && x->wide &&
            cgam_sieve_serves(k->q.unit, x->in->beta);
 }
 
@@ -148,7 +148,7 @@ static cgam_status walk_chunk(void *arg, int64_t item)
     cgam_seeker *k = &x->seek[item / x->chunks];
     if (cgam_interrupted(x->env)) return CGAM_E_INTERRUPTED;
     if (k->limit < 0 || (x->again && !k->lowered)) return CGAM_OK; /* it falls back, or is done */
-    if (sifted(x, k, w->visit)) {
+    if (finds_in_f32(x, k, w->visit)) {
         sift(x, k, &x->parts[item], cgam_rows_chunk_begin(x->in->Z, chunk), end);
         return CGAM_OK;
     }
@@ -161,14 +161,14 @@ static cgam_status walk_chunk(void *arg, int64_t item)
     return CGAM_OK;
 }
 
-static cgam_status walk_over(cgam_search *x, visitor *each)
+static cgam_status walk_chunks(cgam_search *x, visitor *each)
 {
     walk w = {x, each};
     return cgam_parallel(x->env, x->in->count * x->chunks, walk_chunk, &w);
 }
 
 /* The largest of the scores of a tile. */
-static double top_of(const cgam_search *x, const float *score, int64_t count)
+static double largest_score(const cgam_search *x, const float *score, int64_t count)
 {
     const cgam_gemm *gemm = x->in->Z->cpu->gemm;
     double lane[TILE], top = -INFINITY;
@@ -181,16 +181,16 @@ static double top_of(const cgam_search *x, const float *score, int64_t count)
 
 /* By wide numbers rows are scanned here: a round of threads of its own took as long as a twentieth of GloVe.
  * Only scores are asked for, and without gates they are not bounded for it. */
-static void take_best(cgam_search *x, cgam_seeker *k, cgam_seek_part *p, tile *t)
+static void take_best_scores(cgam_search *x, cgam_seeker *k, cgam_seek_part *p, tile *t)
 {
     const cgam_f64 *f64 = x->in->Z->cpu->f64;
     cgam_attend_part *best = &p->best;
     const cgam_leader *last = &best->leader[x->leaders - 1];
     if (x->wide) cgam_search_scan_wide(x, k - x->seek, t->begin, t->count);
     double seen = atomic_load_explicit(&k->seen, memory_order_relaxed), top;
-    if (x->gated) look_at(x, k, t, NULL);
+    if (x->gated) bound_tile(x, k, t, NULL);
     top = x->gated ? f64->largest(t->r, t->count)
-                   : k->q.unit * top_of(x, k->q.scan + t->begin, t->count);
+                   : k->q.unit * largest_score(x, k->q.scan + t->begin, t->count);
     if (!(top < seen) && (best->leaders < x->leaders || !(top <= last->r))) {
         if (!x->gated) scores_of(&k->q, t->begin, t->count, NULL, t->r);
         for (int64_t j = 0; j < t->count; j++)
@@ -211,7 +211,7 @@ static void take_best(cgam_search *x, cgam_seeker *k, cgam_seek_part *p, tile *t
 static void take_bins(cgam_search *x, cgam_seeker *k, cgam_seek_part *p, tile *t)
 {
     double beta = x->in->beta;
-    look_at(x, k, t, NULL);
+    bound_tile(x, k, t, NULL);
     for (int64_t j = 0; j < t->count; j++) {
         double below = beta * (k->top - t->high[j]) * (1 / BIN), off = 2 * beta * t->r_off[j];
         int64_t bin = below < BINS ? below > 0 ? (int64_t)below : 0 : BINS - 1;
@@ -219,12 +219,12 @@ static void take_bins(cgam_search *x, cgam_seeker *k, cgam_seek_part *p, tile *t
     }
 }
 
-static void take_open(cgam_search *x, cgam_seeker *k, cgam_seek_part *p, tile *t)
+static void take_open_rows(cgam_search *x, cgam_seeker *k, cgam_seek_part *p, tile *t)
 {
     const cgam_attend_in *in = x->in;
     int64_t begin = cgam_rows_chunk_begin(in->Z, (p - x->parts) % x->chunks);
     int32_t *list = x->list + (k - x->seek) * in->Z->n + begin;
-    look_at(x, k, t, NULL);
+    bound_tile(x, k, t, NULL);
     double e[TILE], sums[3], most = 0, largest = in->Z->cpu->f64->largest(t->high, t->count);
     bool closed = !x->gated && k->focus.row < 0 && largest < k->floor_r; /* all are finite */
     for (int64_t j = 0; j < t->count && !closed; j++) {
@@ -342,7 +342,7 @@ typedef struct rescoring {
     bool refine;         /* by the second term, else in double */
 } rescoring;
 
-static void refine(cgam_search *x, cgam_open_row *o)
+static void refine_row(cgam_search *x, cgam_open_row *o)
 {
     const cgam_attend_in *in = x->in;
     const cgam_sketch *s = x->sketch;
@@ -354,13 +354,13 @@ static void refine(cgam_search *x, cgam_open_row *o)
     t.count = 1;
     in->Z->cpu->int8->dot(s->rows + o->row * s->d, s->scale + o->row * cgam_int8_blocks(s->d), 1,
                           s->d, per, x->second + (size_t)o->query * x->second_room, more);
-    look_at(x, k, &t, more);
+    bound_tile(x, k, &t, more);
     o->closed = o->row != k->focus.row && !is_open(x, k, &t, 0, &unused) && unused == 0;
     o->high = exp(in->beta * (t.high[0] - k->top));
     o->low = exp(in->beta * (t.r[0] - t.r_off[0] - k->top));
 }
 
-static cgam_status rescore(void *arg, int64_t item)
+static cgam_status rescore_rows(void *arg, int64_t item)
 {
     const rescoring *job = arg;
     int64_t end = (item + 1) * job->work < job->total ? (item + 1) * job->work : job->total;
@@ -368,7 +368,7 @@ static cgam_status rescore(void *arg, int64_t item)
     for (int64_t i = item * job->work; i < end; i++) {
         cgam_open_row *o = &job->x->open[i];
         if (o->closed || job->x->seek[o->query].limit < 0) continue;
-        if (job->refine) refine(job->x, o);
+        if (job->refine) refine_row(job->x, o);
         else o->is = cgam_attend_look(job->x->in, o->query, o->row);
     }
     return CGAM_OK;
@@ -384,19 +384,19 @@ static cgam_status settle_open(cgam_search *x)
     if (!x->open) return cgam_fail_nomem(x->env, "rows left open");
     list_open(x);
     rescoring job = {x, total, work, true};
-    if (!x->wide) status = cgam_parallel(x->env, items, rescore, &job);
+    if (!x->wide) status = cgam_parallel(x->env, items, rescore_rows, &job);
     for (int64_t i = 0; i < total && status == CGAM_OK; i++)
         x->seek[x->open[i].query].listed -= x->open[i].closed;
     for (int64_t v = 0; v < x->in->count; v++)
         if (x->seek[v].listed > x->seek[v].limit) x->seek[v].limit = -1;
     job.refine = false;
-    if (status == CGAM_OK) status = cgam_parallel(x->env, items, rescore, &job);
+    if (status == CGAM_OK) status = cgam_parallel(x->env, items, rescore_rows, &job);
     return status;
 }
 
 /* What came of query v, whose open rows are [from, from + count) of the list. */
-static void tell(cgam_search *x, int64_t v, const cgam_open_row *open, int64_t count,
-                 cgam_attend_out *out, cgam_fast *fast)
+static void fill_answer(cgam_search *x, int64_t v, const cgam_open_row *open, int64_t count,
+                        cgam_attend_out *out, cgam_fast *fast)
 {
     const cgam_attend_in *in = x->in;
     const cgam_seeker *k = &x->seek[v];
@@ -439,32 +439,32 @@ static void tell(cgam_search *x, int64_t v, const cgam_open_row *open, int64_t c
                      (x->tol > 0 && !(fast->high - fast->low <= x->tol * fast->known));
 }
 
-static cgam_status search_run(cgam_search *x, cgam_attend_out *out, cgam_fast *fast)
+static cgam_status run_search(cgam_search *x, cgam_attend_out *out, cgam_fast *fast)
 {
     const cgam_attend_in *in = x->in;
     cgam_status status = cgam_search_scan(x);
-    if (status == CGAM_OK) status = walk_over(x, take_best);
+    if (status == CGAM_OK) status = walk_chunks(x, take_best_scores);
     if (status == CGAM_OK) status = cgam_parallel(x->env, in->count, set_floors, x);
-    if (status == CGAM_OK) status = walk_over(x, take_open);
+    if (status == CGAM_OK) status = walk_chunks(x, take_open_rows);
     for (int64_t v = 0; v < in->count && status == CGAM_OK && x->tol > 0; v++)
         if (x->seek[v].limit >= 0) x->again |= x->seek[v].lowered = !is_narrow(x, v);
-    if (x->again) status = walk_over(x, take_bins);
+    if (x->again) status = walk_chunks(x, take_bins);
     for (int64_t v = 0; v < in->count && x->again && status == CGAM_OK; v++)
         if (x->seek[v].limit >= 0 && x->seek[v].lowered) lower_floor(x, v);
-    if (x->again && status == CGAM_OK) status = walk_over(x, take_open);
+    if (x->again && status == CGAM_OK) status = walk_chunks(x, take_open_rows);
     if (status == CGAM_OK) status = settle_open(x);
     int64_t at = 0;
     for (int64_t v = 0; v < in->count && status == CGAM_OK; v++) {
         int64_t from = at;
         while (x->open[at].query == v) at++; /* the list ends with a query that is none */
         fast[v].fallback = true;
-        if (x->seek[v].limit >= 0) tell(x, v, x->open + from, at - from, &out[v], &fast[v]);
+        if (x->seek[v].limit >= 0) fill_answer(x, v, x->open + from, at - from, &out[v], &fast[v]);
     }
     return status;
 }
 
-static cgam_status search_some(cgam_env *env, const cgam_attend_in *in, const cgam_sketch *sketch,
-                               bool wide, double tol, cgam_attend_out *out, cgam_fast *fast)
+static cgam_status search_group(cgam_env *env, const cgam_attend_in *in, const cgam_sketch *sketch,
+                                bool wide, double tol, cgam_attend_out *out, cgam_fast *fast)
 {
     cgam_search x = {.env = env,
                      .in = in,
@@ -479,7 +479,7 @@ static cgam_status search_some(cgam_env *env, const cgam_attend_in *in, const cg
     if (cgam_search_worth(&x) < x.leaders || in->Z->n > INT32_MAX || in->Z->d > CGAM_INT8_COLUMNS)
         return CGAM_OK;
     cgam_status status = cgam_search_new(&x);
-    if (status == CGAM_OK) status = search_run(&x, out, fast);
+    if (status == CGAM_OK) status = run_search(&x, out, fast);
     cgam_search_free(&x);
     return status;
 }
@@ -494,7 +494,7 @@ cgam_status cgam_attend_fast(cgam_env *env, const cgam_attend_in *in, const cgam
     for (int64_t v = 0; v < in->count && status == CGAM_OK; v += group) {
         int64_t some = in->count - v < group ? in->count - v : group;
         cgam_attend_in sub = cgam_attend_some(in, v, some);
-        status = search_some(env, &sub, sketch, in->count < MANY, tol, out + v, fast + v);
+        status = search_group(env, &sub, sketch, in->count < MANY, tol, out + v, fast + v);
     }
     return status;
 }

@@ -85,7 +85,7 @@ typedef struct batch {
 static int64_t chunk_begin(const batch *x, int64_t k) { return x->sketch->n * k / x->chunks; }
 
 /* How far the score of a row by `terms` of its query may be off. */
-static double off_at(const batch *x, const seeker *k, int terms, int64_t row)
+static double error_of_score(const batch *x, const seeker *k, int terms, int64_t row)
 {
     const cgam_sketch *s = x->sketch;
     return k->unit *
@@ -159,7 +159,7 @@ static cgam_status first_floor(void *arg, int64_t v)
 }
 
 /* ---- Step 2: the sieve --------------------------------------------------------------------- */
-static void set_by(batch *x)
+static void set_sieve(batch *x)
 {
     cgam_sift_by *by = &x->by;
     for (int64_t v = 0; v < x->width; v++) {
@@ -182,7 +182,7 @@ static void set_by(batch *x)
 }
 
 /* What is decided of a listed row by its bounds: 0 = closed, 1 = closed and above the focus, 2 = open. */
-static int verdict(const seeker *k, double score, double off, double floor, int64_t row)
+static int judge_row(const seeker *k, double score, double off, double floor, int64_t row)
 {
     const cgam_leader *f = &k->focus;
     if (!(score + off < floor) || row == f->row) return 2;
@@ -191,14 +191,14 @@ static int verdict(const seeker *k, double score, double off, double floor, int6
 }
 
 /* Closes what is below the floor on the list of a part; the weights are relative to w->top. */
-static void thin_out(const batch *x, int64_t v, part *p, double floor, cgam_closed *w)
+static void close_rows(const batch *x, int64_t v, part *p, double floor, cgam_closed *w)
 {
     const seeker *k = &x->seek[v];
     int64_t left = 0;
     for (int64_t j = 0; j < p->count; j++) {
         int64_t row = p->list[j].row;
-        double score = k->unit * (double)p->list[j].score, off = off_at(x, k, 1, row);
-        int is = verdict(k, score, off, floor, row);
+        double score = k->unit * (double)p->list[j].score, off = error_of_score(x, k, 1, row);
+        int is = judge_row(k, score, off, floor, row);
         p->above += is == 1;
         if (is == 2) p->list[left++] = p->list[j];
         else cgam_closed_add(w, score, off);
@@ -208,16 +208,16 @@ static void thin_out(const batch *x, int64_t v, part *p, double floor, cgam_clos
 }
 
 /* A list is full: its k-th lower bound is a floor. */
-static void make_place(const batch *x, int64_t v, part *p, cgam_leader *room, cgam_sift_by *by)
+static void make_space(const batch *x, int64_t v, part *p, cgam_leader *buffer, cgam_sift_by *by)
 {
     const seeker *k = &x->seek[v];
     int64_t count = 0;
     for (int64_t j = 0; j < p->count; j++) {
-        double low = k->unit * (double)p->list[j].score - off_at(x, k, 1, p->list[j].row);
-        cgam_lead(room, &count, x->leaders, (cgam_leader){.r = low, .row = p->list[j].row});
+        double low = k->unit * (double)p->list[j].score - error_of_score(x, k, 1, p->list[j].row);
+        cgam_lead(buffer, &count, x->leaders, (cgam_leader){.r = low, .row = p->list[j].row});
     }
     double floor = k->floor;
-    if (count == x->leaders && room[count - 1].r > floor) floor = room[count - 1].r;
+    if (count == x->leaders && buffer[count - 1].r > floor) floor = buffer[count - 1].r;
     double behind = x->in->beta * (floor - p->ref);
     if (behind > REF_BEHIND) {
         p->high *= exp(-behind) * (1 + 0x1p-40);
@@ -226,7 +226,7 @@ static void make_place(const batch *x, int64_t v, part *p, cgam_leader *room, cg
         by->shift[v] = (float)(x->in->beta * floor * LOG2E);
     }
     cgam_closed w = {.cpu = x->in->Z->cpu, .beta = x->in->beta, .top = p->ref};
-    thin_out(x, v, p, floor, &w);
+    close_rows(x, v, p, floor, &w);
     p->high += w.high;
     p->low += w.low;
     by->floor[v] = cgam_below_f32(floor / k->unit - TINY);
@@ -255,7 +255,7 @@ static void settle_tiles(sieve *y, int64_t v, int64_t end, part *p)
 }
 
 static void list_rows(const batch *x, sieve *y, int64_t chunk, int64_t begin, int64_t count,
-                      cgam_leader *room)
+                      cgam_leader *buffer)
 {
     for (int64_t r = 0; r < count; r++)
         for (uint64_t open = y->open[r]; open; open &= open - 1) {
@@ -265,7 +265,7 @@ static void list_rows(const batch *x, sieve *y, int64_t chunk, int64_t begin, in
             p->list[p->count++] = (listed){(int32_t)(begin + r), y->scores[r * x->width + v]};
             if (p->count < x->places) continue;
             settle_tiles(y, v, begin + count, p);
-            make_place(x, v, p, room, &y->by);
+            make_space(x, v, p, buffer, &y->by);
         }
 }
 
@@ -298,7 +298,7 @@ static sieve *sieve_new(const batch *x, int64_t chunk)
 }
 
 /* Lists have many places, most of them empty, which the next chunk takes; what is on them stays here. */
-static cgam_status keep_lists(const batch *x, int64_t chunk)
+static cgam_status save_lists(const batch *x, int64_t chunk)
 {
     size_t all = 0;
     for (int64_t v = 0; v < x->count; v++) all += (size_t)x->parts[v * x->chunks + chunk].count;
@@ -321,9 +321,9 @@ static cgam_status sift_chunk(void *arg, int64_t chunk)
     int64_t first = chunk_begin(x, chunk), end = chunk_begin(x, chunk + 1);
     int64_t blocks = cgam_int8_blocks(s->d);
     if (cgam_interrupted(x->env)) return CGAM_E_INTERRUPTED;
-    cgam_leader *room = cgam_alloc(x->env, (size_t)x->leaders, sizeof *room);
+    cgam_leader *buffer = cgam_alloc(x->env, (size_t)x->leaders, sizeof *buffer);
     sieve *y = sieve_new(x, chunk);
-    cgam_status status = y && room ? CGAM_OK : cgam_fail_nomem(x->env, "a tile of scores");
+    cgam_status status = y && buffer ? CGAM_OK : cgam_fail_nomem(x->env, "a tile of scores");
     for (int64_t i = first, n; i < end && status == CGAM_OK; i += n) {
         int64_t left = end - i; /* the last are not too few for a unit for tiles */
         n = left <= ROWS ? left : left < ROWS + CGAM_INT8_TILE ? left / 2 : ROWS;
@@ -337,20 +337,20 @@ static cgam_status sift_chunk(void *arg, int64_t chunk)
         }
         for (int64_t v = 0; x->focus && v < x->count; v++)
             x->parts[v * x->chunks + chunk].above += y->above[v];
-        list_rows(x, y, chunk, i, n, room);
+        list_rows(x, y, chunk, i, n, buffer);
     }
     for (int64_t v = 0; v < x->count && status == CGAM_OK; v++)
         settle_tiles(y, v, end, &x->parts[v * x->chunks + chunk]);
-    if (status == CGAM_OK) status = keep_lists(x, chunk);
+    if (status == CGAM_OK) status = save_lists(x, chunk);
     sieve_free(x, y);
-    cgam_free(x->env, room);
+    cgam_free(x->env, buffer);
     return status;
 }
 
 /* ---- Step 3: what is left ------------------------------------------------------------------ */
 /* By both terms: is row `is` closed by now? */
-static bool refined(const batch *x, int64_t v, const void *second, const listed *is, double *score,
-                    double *off)
+static bool is_closed_by_both(const batch *x, int64_t v, const void *second, const listed *is,
+                              double *score, double *off)
 {
     const cgam_sketch *s = x->sketch;
     const seeker *k = &x->seek[v];
@@ -358,8 +358,8 @@ static bool refined(const batch *x, int64_t v, const void *second, const listed 
     x->in->Z->cpu->int8->dot(s->rows + is->row * s->d, s->scale + is->row * cgam_int8_blocks(s->d),
                              1, s->d, 1, second, &more);
     *score = k->unit * ((double)is->score + (double)more);
-    *off = off_at(x, k, 2, is->row);
-    return verdict(k, *score, *off, k->floor, is->row) == 0;
+    *off = error_of_score(x, k, 2, is->row);
+    return judge_row(k, *score, *off, k->floor, is->row) == 0;
 }
 
 static void add_parts(const batch *x, int64_t v, cgam_attend_part *total, cgam_fast *fast)
@@ -374,7 +374,8 @@ static void add_parts(const batch *x, int64_t v, cgam_attend_part *total, cgam_f
     }
 }
 
-static void tell(const batch *x, int64_t v, cgam_attend_part *total, double first, cgam_fast *fast)
+static void fill_answer(const batch *x, int64_t v, cgam_attend_part *total, double first,
+                        cgam_fast *fast)
 {
     const cgam_attend_in *in = x->in;
     cgam_attend_out *out = &x->out[v];
@@ -398,20 +399,20 @@ static int by_row(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Scores what is still open of query v, but for `scored` [count], which are sorted as lists are, by row; `room` for
+/* Scores what is still open of query v, but for `scored` [count], which are sorted as lists are, by row; `buffer` for
  * leaders. */
-static void finish(const batch *x, int64_t v, const void *second, const cgam_leader *scored,
-                   int64_t count, cgam_leader *room)
+static void score_open_rows(const batch *x, int64_t v, const void *second,
+                            const cgam_leader *scored, int64_t count, cgam_leader *buffer)
 {
     const cgam_attend_in *in = x->in;
     const seeker *k = &x->seek[v];
-    cgam_attend_part total = cgam_attend_part_new(room);
+    cgam_attend_part total = cgam_attend_part_new(buffer);
     cgam_fast fast = {0};
     int64_t worth = in->Z->n / WORTH;
     cgam_closed w = {.cpu = in->Z->cpu, .beta = in->beta, .top = k->top};
     for (int64_t c = 0; c < x->chunks; c++) {
         part *p = &x->parts[v * x->chunks + c];
-        thin_out(x, v, p, k->floor, &w);
+        close_rows(x, v, p, k->floor, &w);
     }
     for (int64_t c = 0; c < x->chunks; c++) {
         const part *p = &x->parts[v * x->chunks + c];
@@ -420,7 +421,7 @@ static void finish(const batch *x, int64_t v, const void *second, const cgam_lea
             int64_t row = p->list[j].row;
             for (; count > 0 && scored->row < row; count--) scored++;
             bool known = count > 0 && scored->row == row;
-            if (!known && refined(x, v, second, &p->list[j], &score, &off)) {
+            if (!known && is_closed_by_both(x, v, second, &p->list[j], &score, &off)) {
                 cgam_closed_add(&w, score, off);
                 continue;
             }
@@ -436,12 +437,12 @@ static void finish(const batch *x, int64_t v, const void *second, const cgam_lea
     fast.low = w.low;
     add_parts(x, v, &total, &fast);
     if (total.leaders > 0) {
-        tell(x, v, &total, k->top, &fast);
+        fill_answer(x, v, &total, k->top, &fast);
         x->fast[v] = fast;
     }
 }
 
-static cgam_status settle(void *arg, int64_t v)
+static cgam_status settle_query(void *arg, int64_t v)
 {
     const batch *x = arg;
     const cgam_sketch *s = x->sketch;
@@ -450,23 +451,23 @@ static cgam_status settle(void *arg, int64_t v)
     bool falls = k->falls;
     for (int64_t c = 0; c < x->chunks; c++) falls |= x->parts[v * x->chunks + c].full;
     if (falls) return CGAM_OK;
-    cgam_leader *room = cgam_alloc(x->env, 2 * (size_t)x->leaders, sizeof *room);
+    cgam_leader *buffer = cgam_alloc(x->env, 2 * (size_t)x->leaders, sizeof *buffer);
     void *second = cgam_alloc(x->env, loops->room(1, s->d), 1);
-    cgam_status status = room && second ? CGAM_OK : cgam_fail_nomem(x->env, "leaders");
+    cgam_status status = buffer && second ? CGAM_OK : cgam_fail_nomem(x->env, "leaders");
     if (status == CGAM_OK) {
         int64_t count = 0;
         for (int64_t c = 0; c < x->chunks; c++) {
             const part *p = &x->parts[v * x->chunks + c];
             for (int64_t j = 0; j < p->count; j++)
-                cgam_lead(room, &count, x->leaders,
+                cgam_lead(buffer, &count, x->leaders,
                           (cgam_leader){.r = (double)p->list[j].score, .row = p->list[j].row});
         }
-        raise_floor(x, v, room, count);
+        raise_floor(x, v, buffer, count);
         loops->lay(1, s->d, k->is.terms + s->d, k->is.step + cgam_int8_blocks(s->d), second);
-        qsort(room, (size_t)count, sizeof *room, by_row);
-        finish(x, v, second, room, count, room + x->leaders);
+        qsort(buffer, (size_t)count, sizeof *buffer, by_row);
+        score_open_rows(x, v, second, buffer, count, buffer + x->leaders);
     }
-    cgam_free(x->env, room);
+    cgam_free(x->env, buffer);
     cgam_free(x->env, second);
     return status;
 }
@@ -531,7 +532,7 @@ static cgam_status batch_new(batch *x)
     return CGAM_OK;
 }
 
-static cgam_status search(batch *x)
+static cgam_status search_batch(batch *x)
 {
     cgam_status status = batch_new(x);
     if (status == CGAM_OK) status = sketch_queries(x);
@@ -539,15 +540,15 @@ static cgam_status search(batch *x)
         status = cgam_parallel(x->env, (x->sample + ROWS - 1) / ROWS, score_sample, x);
     if (status == CGAM_OK) status = cgam_parallel(x->env, x->count, first_floor, x);
     if (status == CGAM_OK) {
-        set_by(x);
+        set_sieve(x);
         status = cgam_parallel(x->env, x->chunks, sift_chunk, x);
     }
-    if (status == CGAM_OK) status = cgam_parallel(x->env, x->count, settle, x);
+    if (status == CGAM_OK) status = cgam_parallel(x->env, x->count, settle_query, x);
     batch_free(x);
     return status;
 }
 
-static int64_t between(int64_t least, int64_t x, int64_t most)
+static int64_t clamp(int64_t least, int64_t x, int64_t most)
 {
     return x < least ? least : x > most ? most : x;
 }
@@ -566,7 +567,7 @@ cgam_status cgam_attend_fast_many(cgam_env *env, const cgam_attend_in *in,
     for (int64_t v = 0; v < in->count && status == CGAM_OK; v += WIDTH) {
         int64_t count = in->count - v < WIDTH ? in->count - v : WIDTH;
         const cgam_attend_in some = cgam_attend_some(in, v, count);
-        int64_t chunks = between(1, n / CHUNK_ROWS, CGAM_CHUNKS_MAX);
+        int64_t chunks = clamp(1, n / CHUNK_ROWS, CGAM_CHUNKS_MAX);
         *x = (batch){.env = env,
                      .in = &some,
                      .sketch = sketch,
@@ -576,10 +577,10 @@ cgam_status cgam_attend_fast_many(cgam_env *env, const cgam_attend_in *in,
                      .leaders = in->leaders,
                      .chunks = chunks,
                      .places = 64 + 4 * in->leaders + n / chunks / (chunks < 16 ? LIST : LIST_LESS),
-                     .sample = between(SAMPLE_MIN, n / SAMPLE, SAMPLE_MAX),
+                     .sample = clamp(SAMPLE_MIN, n / SAMPLE, SAMPLE_MAX),
                      .out = out + v,
                      .fast = fast + v};
-        status = search(x);
+        status = search_batch(x);
     }
     cgam_free(env, x);
     return status;

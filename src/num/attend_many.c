@@ -28,12 +28,12 @@ typedef struct batch {
 } batch;
 
 /* ---- Inside the pass ----------------------------------------------------------------------- */
-static double value(const batch *job, const void *S, int64_t at)
+static double score_at(const batch *job, const void *S, int64_t at)
 {
     return job->pass.wide ? ((const double *)S)[at] : (double)((const float *)S)[at];
 }
 
-static void tops(const batch *job, int64_t count, const void *S, double *top)
+static void find_tops(const batch *job, int64_t count, const void *S, double *top)
 {
     const cgam_gemm_pass *w = &job->pass;
     if (w->wide) w->gemm->tops64(count, w->width, S, top);
@@ -64,7 +64,7 @@ static void tops(const batch *job, int64_t count, const void *S, double *top)
 GATE(f32, float)
 GATE(f64, double)
 
-static void gate(const batch *job, int64_t i, int64_t count, void *S, void *S2)
+static void gate_scores(const batch *job, int64_t i, int64_t count, void *S, void *S2)
 {
     if (job->pass.wide) gate_f64(job, i, count, S, S2);
     else gate_f32(job, i, count, S, S2);
@@ -75,32 +75,32 @@ static void scan_two(const batch *job, const cgam_gemm_pass_tile *t, const void 
 {
     if (best->row[1] >= 0 && !(highest > best->value[1])) return;
     for (int64_t r = 0; r < t->count; r++)
-        cgam_two_take(best, value(job, S, r * job->pass.width + v), t->begin + r);
+        cgam_two_take(best, score_at(job, S, r * job->pass.width + v), t->begin + r);
 }
 
 /* Leaders and rank of query v. Returns whether the list of leaders changed. */
-static bool look_over(const batch *job, const cgam_gemm_pass_tile *t, int64_t v, double highest,
-                      cgam_attend_part *p)
+static bool scan_scores(const batch *job, const cgam_gemm_pass_tile *t, int64_t v, double highest,
+                        cgam_attend_part *p)
 {
     int64_t width = job->pass.width, most = job->leaders;
     const cgam_leader *focus = &job->focus[v];
     double floor = atomic_load_explicit(&job->floor[v], memory_order_relaxed);
     bool leads = !(highest < floor) && (p->leaders < most || !(highest <= p->leader[most - 1].r));
     for (int64_t r = 0; leads && r < t->count; r++) {
-        double x = value(job, t->S, r * width + v);
+        double x = score_at(job, t->S, r * width + v);
         if (x < floor) continue;
         if (p->leaders < most || !(x <= p->leader[most - 1].r))
             cgam_lead(p->leader, &p->leaders, most, (cgam_leader){.r = x, .row = t->begin + r});
     }
     if (leads && p->leaders == most) cgam_raise(&job->floor[v], p->leader[most - 1].r);
     for (int64_t r = 0; focus->row >= 0 && highest >= focus->r && r < t->count; r++) {
-        double x = value(job, t->S, r * width + v);
+        double x = score_at(job, t->S, r * width + v);
         p->above += x > focus->r || (x == focus->r && t->begin + r < focus->row);
     }
     return leads;
 }
 
-static void weigh(void *arg, cgam_gemm_pass_tile *t)
+static void weigh_tile(void *arg, cgam_gemm_pass_tile *t)
 {
     batch *job = arg;
     const cgam_attend_in *in = job->in;
@@ -109,21 +109,21 @@ static void weigh(void *arg, cgam_gemm_pass_tile *t)
     double highest[CGAM_GEMM_PASS_WIDTH], top[CGAM_GEMM_PASS_WIDTH], sums[3 * CGAM_GEMM_PASS_WIDTH];
     bool leads[CGAM_GEMM_PASS_WIDTH];
     if (in->s || in->e) {
-        tops(job, t->count, t->S, highest);
+        find_tops(job, t->count, t->S, highest);
         for (int64_t v = 0; v < in->count; v++) scan_two(job, t, t->S, v, highest[v], &parts[v].b);
-        gate(job, t->begin, t->count, t->S, t->S2);
+        gate_scores(job, t->begin, t->count, t->S, t->S2);
     }
     if (in->e) {
-        tops(job, t->count, t->S2, highest);
+        find_tops(job, t->count, t->S2, highest);
         for (int64_t v = 0; v < in->count; v++) scan_two(job, t, t->S2, v, highest[v], &parts[v].s);
     }
-    tops(job, t->count, t->S, highest);
+    find_tops(job, t->count, t->S, highest);
     for (int64_t v = 0; v < w->width; v++) top[v] = isfinite(highest[v]) ? highest[v] : 0;
     for (int64_t v = 0; v < in->count; v++) {
         cgam_softmax *soft = &parts[v].soft;
         for (int64_t r = 0; in->wary && r < t->count; r++)
-            if (!isfinite(value(job, t->S, r * w->width + v))) soft->sum = NAN;
-        leads[v] = look_over(job, t, v, highest[v], &parts[v]);
+            if (!isfinite(score_at(job, t->S, r * w->width + v))) soft->sum = NAN;
+        leads[v] = scan_scores(job, t, v, highest[v], &parts[v]);
         if (soft->top == -INFINITY) {
             soft->top = highest[v];
         } else if (in->beta * (highest[v] - soft->top) > BEHIND) {
@@ -141,7 +141,7 @@ static void weigh(void *arg, cgam_gemm_pass_tile *t)
         for (int64_t k = 0; leads[v] && k < p->leaders; k++)
             if (p->leader[k].row >= t->begin) {
                 p->leader[k].weight =
-                    value(job, t->S, (p->leader[k].row - t->begin) * w->width + v);
+                    score_at(job, t->S, (p->leader[k].row - t->begin) * w->width + v);
                 p->leader[k].against = p->soft.top;
             }
     }
@@ -170,7 +170,7 @@ static cgam_status join_readouts(const batch *job, cgam_attend_out *out)
     return status;
 }
 
-static cgam_status join(void *arg, int64_t v)
+static cgam_status join_chunks(void *arg, int64_t v)
 {
     const batch *job = arg;
     const cgam_attend_in *in = job->in;
@@ -195,7 +195,7 @@ static cgam_status join(void *arg, int64_t v)
     return CGAM_OK;
 }
 
-static cgam_status tell(void *arg, int64_t v)
+static cgam_status fill_answer(void *arg, int64_t v)
 {
     const batch *job = arg;
     const cgam_attend_in *in = job->in;
@@ -228,8 +228,8 @@ static cgam_status look_at_focus(batch *job)
         if (row < 0) continue;
         status = cgam_gemm_pass_look(&job->pass, row, S, S2);
         if (status != CGAM_OK) break;
-        gate(job, row, 1, S, S2);
-        job->focus[v].r = value(job, S, v);
+        gate_scores(job, row, 1, S, S2);
+        job->focus[v].r = score_at(job, S, v);
     }
     return status;
 }
@@ -239,12 +239,11 @@ static cgam_status look_at_gates(batch *job)
 {
     const cgam_attend_in *in = job->in;
     cgam_env *env = job->pass.env;
-    cgam_span here = cgam_rows_span(in->Z);
     cgam_two mine = {.row = {-1, -1}}, *all;
     int64_t count;
     void *list;
-    cgam_tally t;
-    for (int64_t i = here.from; i < here.to; i++) cgam_two_take(&mine, in->s[i], i);
+    double depth;
+    CGAM_EACH_ROW(in->Z, i) cgam_two_take(&mine, in->s[i], i);
     cgam_status status = cgam_rows_collect(env, in->Z, sizeof mine, 1, &mine, &count, &list);
     if (status != CGAM_OK) return status;
     all = list;
@@ -253,13 +252,9 @@ static cgam_status look_at_gates(batch *job)
             cgam_two_take(&job->s, all[k / 2].value[k % 2], all[k / 2].row[k % 2]);
     cgam_free(env, list);
     if (isfinite(in->lambda * job->s.value[0])) job->base = in->lambda * job->s.value[0];
-    cgam_tally_open(&t, in->Z, ">");
-    while (cgam_tally_next(&t))
-        for (int64_t i = t.from; i < t.to; i++)
-            t.x[0] = fmax(t.x[0], job->base - in->lambda * in->s[i]);
-    status = cgam_tally_close(env, &t);
-    job->depth = fmax(0, t.x[0]);
-    return status;
+    CGAM_REDUCE(in->Z, i, CGAM_MAX(depth)) depth = fmax(depth, job->base - in->lambda * in->s[i]);
+    job->depth = fmax(0, depth);
+    return cgam_rows_status(in->Z);
 }
 
 /* What the chunks of other ranks gathered. */
@@ -278,7 +273,7 @@ static cgam_status share_parts(const batch *job, cgam_leader *leader)
     return status;
 }
 
-static cgam_status attend_some(cgam_env *env, const cgam_attend_in *in, cgam_attend_out *out)
+static cgam_status attend_group(cgam_env *env, const cgam_attend_in *in, cgam_attend_out *out)
 {
     batch job = {
         .in = in, .out = out, .s.row = {-1, -1}, .leaders = in->leaders + CGAM_LEADERS_SPARE};
@@ -291,7 +286,7 @@ static cgam_status attend_some(cgam_env *env, const cgam_attend_in *in, cgam_att
                                 .X = in->q,
                                 .X2 = in->e,
                                 .reads = out[0].readout != NULL,
-                                .weigh = weigh,
+                                .weigh = weigh_tile,
                                 .arg = &job};
     cgam_leader *leader = NULL;
     cgam_status status = cgam_gemm_pass_new(&job.pass);
@@ -312,9 +307,9 @@ static cgam_status attend_some(cgam_env *env, const cgam_attend_in *in, cgam_att
     if (status == CGAM_OK) status = cgam_gemm_pass_run(&job.pass);
     if (status == CGAM_OK) status = share_parts(&job, leader);
     if (status == CGAM_OK && job.pass.reads) status = join_readouts(&job, out);
-    if (status == CGAM_OK) status = cgam_parallel(env, in->count, join, &job);
+    if (status == CGAM_OK) status = cgam_parallel(env, in->count, join_chunks, &job);
     if (status == CGAM_OK) status = cgam_attend_bring(env, in, job.total, out);
-    if (status == CGAM_OK) status = cgam_parallel(env, in->count, tell, &job);
+    if (status == CGAM_OK) status = cgam_parallel(env, in->count, fill_answer, &job);
     cgam_gemm_pass_free(&job.pass);
     cgam_free(env, job.focus);
     cgam_free(env, job.floor);
@@ -330,7 +325,7 @@ cgam_status cgam_attend_many(cgam_env *env, const cgam_attend_in *in, cgam_atten
         int64_t left = in->count - k;
         cgam_attend_in sub =
             cgam_attend_some(in, k, left < CGAM_GEMM_PASS_WIDTH ? left : CGAM_GEMM_PASS_WIDTH);
-        status = attend_some(env, &sub, out + k);
+        status = attend_group(env, &sub, out + k);
     }
     for (int64_t k = 0; k < in->count && status == CGAM_OK; k++)
         if (!isfinite(out[k].soft.sum) || !isfinite(out[k].soft.tilt) || out[k].unsure) {

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-static bool gated(const cgam_attend_in *in) { return in->s || in->e; }
+static bool has_gates(const cgam_attend_in *in) { return in->s || in->e; }
 
 void cgam_attend_join_lists(cgam_attend_part *total, int64_t most, const cgam_attend_part *chunk)
 {
@@ -29,13 +29,13 @@ cgam_leader cgam_attend_look(const cgam_attend_in *in, int64_t v, int64_t row)
         for (int64_t k = 0; k < in->edge; k++)
             if (in->border[k] == row) x.s = in->edges[v * in->edge + k];
     }
-    x.r = gated(in) ? x.b + in->lambda * x.s : x.b;
+    x.r = has_gates(in) ? x.b + in->lambda * x.s : x.b;
     return x;
 }
 
 /* x in double, with the weight that goes with it. */
-static void put_right(const cgam_attend_in *in, int64_t v, double base, cgam_softmax *soft,
-                      double *y, cgam_leader *x)
+static void rescore_leader(const cgam_attend_in *in, int64_t v, double base, cgam_softmax *soft,
+                           double *y, cgam_leader *x)
 {
     double old = x->weight;
     *x = cgam_attend_look(in, v, x->row);
@@ -45,14 +45,14 @@ static void put_right(const cgam_attend_in *in, int64_t v, double base, cgam_sof
     if (y && add != 0) cgam_rows_add(in->Z, x->row, 1, &add, y, &(double){0});
 }
 
-static int64_t asked(const cgam_attend_in *in, const cgam_attend_part *total)
+static int64_t n_leaders(const cgam_attend_in *in, const cgam_attend_part *total)
 {
     return in->leaders < total->leaders ? in->leaders : total->leaders;
 }
 
 /* The rank of row f, which `above` counted as the pass saw it: where f is among the leaders asked
  * for it is its place there. */
-static int64_t rank(const cgam_leader *list, int64_t count, int64_t f, int64_t above)
+static int64_t rank_of(const cgam_leader *list, int64_t count, int64_t f, int64_t above)
 {
     for (int64_t k = 0; k < count; k++)
         if (list[k].row == f) return k;
@@ -66,15 +66,15 @@ void cgam_attend_put_right(const cgam_attend_in *in, int64_t v, double base,
     bool listed = false;
     for (int64_t k = 0; k < leaders; k++) {
         listed |= total->leader[k].row == focus->row;
-        put_right(in, v, base, &total->soft, y, &total->leader[k]);
+        rescore_leader(in, v, base, &total->soft, y, &total->leader[k]);
     }
-    if (focus->row >= 0 && !listed) put_right(in, v, base, &total->soft, y, focus);
+    if (focus->row >= 0 && !listed) rescore_leader(in, v, base, &total->soft, y, focus);
     else if (focus->row >= 0) *focus = cgam_attend_look(in, v, focus->row);
     total->leaders = 0;
     for (int64_t k = 0; k < leaders; k++)
         cgam_lead(total->leader, &total->leaders, leaders, total->leader[k]);
     if (focus->row >= 0)
-        total->above = rank(total->leader, asked(in, total), focus->row, total->above);
+        total->above = rank_of(total->leader, n_leaders(in, total), focus->row, total->above);
     for (int64_t j = 0; y && j < in->Z->d; j++) y[j] /= total->soft.sum;
     double top = total->leader[0].r;
     if (isfinite(top)) {
@@ -119,18 +119,19 @@ cgam_status cgam_attend_bring(cgam_env *env, const cgam_attend_in *in,
 bool cgam_attend_sure(const cgam_attend_in *in, const cgam_attend_part *total, double last,
                       double off)
 {
-    return total->leaders == in->Z->n || total->leader[asked(in, total) - 1].r - off > last;
+    return total->leaders == in->Z->n || total->leader[n_leaders(in, total) - 1].r - off > last;
 }
 
 void cgam_attend_tell(const cgam_attend_in *in, const cgam_attend_part *total, cgam_attend_out *out)
 {
     out->soft = total->soft;
     out->above = total->above;
-    out->leaders = asked(in, total);
+    out->leaders = n_leaders(in, total);
     memcpy(out->leader, total->leader, (size_t)out->leaders * sizeof *out->leader);
     out->b = total->b;
     out->s = total->s;
-    for (int64_t k = 0; !gated(in) && k < 2 && k < total->leaders; k++) { /* b is r, s is zero */
+    for (int64_t k = 0; !has_gates(in) && k < 2 && k < total->leaders;
+         k++) { /* b is r, s is zero */
         out->b.value[k] = total->leader[k].b;
         out->b.row[k] = total->leader[k].row;
         out->s.value[k] = 0;

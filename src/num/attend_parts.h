@@ -56,7 +56,7 @@ typedef struct cgam_attend_part {
     cgam_softmax soft;
     cgam_two b, s; /* the best two of each */
     int64_t above, leaders;
-    cgam_leader *leader; /* caller's room */
+    cgam_leader *leader; /* caller's buffer */
 } cgam_attend_part;
 
 static inline cgam_attend_part cgam_attend_part_new(cgam_leader *leader)

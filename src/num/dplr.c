@@ -56,20 +56,20 @@ void cgam_dplr_free(cgam_dplr *T)
     void *arrays[] = {T->border, T->K, T->diagonal, T->pivots};
     for (size_t i = 0; !T->borrowed && i < sizeof arrays / sizeof *arrays; i++)
         cgam_free(env, arrays[i]);
-    if (!T->borrowed) cgam_vectors_free(env, T->Z, T->D);
-    if (!T->borrowed) cgam_vectors_free(env, T->Z, T->dinv);
+    if (!T->borrowed) cgam_vec_free(env, T->Z, T->D);
+    if (!T->borrowed) cgam_vec_free(env, T->Z, T->dinv);
     cgam_free(env, T);
 }
 
 size_t cgam_dplr_bytes(const cgam_dplr *T)
 {
     size_t size = (size_t)(T->dense ? T->n : T->k + T->m);
-    return (size * size + 2 * (size_t)cgam_rows_span(T->Z).size + 2 * size) * sizeof(double);
+    return (size * size + 2 * (size_t)cgam_vec_size(T->Z) + 2 * size) * sizeof(double);
 }
 
 /* Bunch-Kaufman of the size x size matrix in T->K, and the signs of its eigenvalues: those of the
  * 1 x 1 and 2 x 2 blocks of the middle factor. */
-static cgam_status factor(cgam_dplr *T, int64_t size, int64_t *negative)
+static cgam_status factor_small(cgam_dplr *T, int64_t size, int64_t *negative)
 {
     *negative = 0;
     if (size == 0) return CGAM_OK;
@@ -107,7 +107,7 @@ static cgam_status build_dense(cgam_dplr *T, const cgam_dplr_spec *spec)
         T->D[i] = T->K[i * n + i];
         T->norm = fmax(T->norm, fabs(T->D[i]));
     }
-    return factor(T, n, &T->negative);
+    return factor_small(T, n, &T->negative);
 }
 
 typedef struct candidate {
@@ -134,28 +134,26 @@ static int by_row(const void *x, const void *y)
  * would do, but at the price of refining every solve, are cheaper in the border. */
 static cgam_status choose_border(cgam_dplr *T, const double *load)
 {
-    cgam_tally t;
-    cgam_span here = cgam_rows_span(T->Z);
-    cgam_tally_open(&t, T->Z, "+++");
-    while (cgam_tally_next(&t))
-        for (int64_t i = t.from; i < t.to; i++) {
-            double size = fabs(T->D[i]) + load[i], ratio = fabs(T->D[i]) / size;
-            t.x[0] += !(ratio >= PIVOT_FEW);
-            t.x[1] += !(ratio >= PIVOT_SAFE);
-            t.x[2] += !(fabs(T->D[i]) >= PIVOT_FEW * size);
-        }
-    cgam_status status = cgam_tally_close(T->env, &t);
-    int64_t few = T->k / FEW;
-    bool many = !(t.x[2] < (double)few);
+    double below_few, below_safe, small;
+    CGAM_REDUCE(T->Z, i, CGAM_SUM(below_few), CGAM_SUM(below_safe), CGAM_SUM(small)) {
+        double size = fabs(T->D[i]) + load[i], ratio = fabs(T->D[i]) / size;
+        below_few += !(ratio >= PIVOT_FEW);
+        below_safe += !(ratio >= PIVOT_SAFE);
+        small += !(fabs(T->D[i]) >= PIVOT_FEW * size);
+    }
+    cgam_status status = cgam_rows_status(T->Z);
+    if (status != CGAM_OK) return status;
+    bool many = (int64_t)small >= T->k / FEW;
     double safe = many ? PIVOT_SAFE : PIVOT_FEW;
-    int64_t mine = 0, count = 0, room = (int64_t)t.x[many] + 1;
+    int64_t mine = 0, count = 0, capacity = (int64_t)(many ? below_safe : below_few) + 1;
     void *all = NULL;
-    if (room > here.size + 1) room = here.size + 1;
-    candidate *list = cgam_alloc(T->env, (size_t)room, sizeof *list);
+    if (capacity > cgam_vec_size(T->Z) + 1) capacity = cgam_vec_size(T->Z) + 1;
+    candidate *list = cgam_alloc(T->env, (size_t)capacity, sizeof *list);
     T->border = cgam_alloc(T->env, (size_t)T->k + 1, sizeof *T->border);
     if (!list || !T->border) status = cgam_fail_nomem(T->env, "border rows");
-    for (int64_t i = here.from; i < here.to && status == CGAM_OK; i++) {
+    CGAM_EACH_ROW(T->Z, i) {
         double ratio = fabs(T->D[i]) / (fabs(T->D[i]) + load[i]);
+        if (status != CGAM_OK) break;
         if (!(ratio >= safe)) /* 0 / 0, a zero row with a zero pivot, is the worst case */
             list[mine++] = (candidate){isnan(ratio) ? 0 : ratio, i};
     }
@@ -184,11 +182,10 @@ static cgam_status choose_border(cgam_dplr *T, const double *load)
 static cgam_status add_gram(cgam_dplr *T, const cgam_dplr_spec *spec, double *load, int64_t size)
 {
     int64_t d = T->d;
-    cgam_span here = cgam_rows_span(T->Z);
-    for (int64_t i = here.from; i < here.to; i++) load[i] = -T->a * T->dinv[i];
+    CGAM_EACH_ROW(T->Z, i) load[i] = -T->a * T->dinv[i];
     if (!spec->gram || T->m > 0) return cgam_rows_gram(T->env, T->Z, load, T->K, size);
     double factor; /* all are one number */
-    cgam_status status = cgam_vectors_pick(T->env, T->Z, load, 1, &(int64_t){0}, &factor);
+    cgam_status status = cgam_vec_pick(T->Z, load, 1, &(int64_t){0}, &factor);
     if (status != CGAM_OK) return status;
     for (int64_t i = 0; i < d; i++)
         for (int64_t j = 0; j <= i; j++) T->K[i * size + j] = factor * spec->gram[i * d + j];
@@ -198,29 +195,21 @@ static cgam_status add_gram(cgam_dplr *T, const cgam_dplr_spec *spec, double *lo
 /* dinv, and how many are negative. */
 static cgam_status invert_pivots(cgam_dplr *T)
 {
-    cgam_span here = cgam_rows_span(T->Z);
-    cgam_tally t;
     /* Vanishing pivots that outnumber k share a kernel: T is singular to working precision. A shift
      * below its backward error keeps x = Z v solvable, with the limit of the solutions as the
      * answer. */
-    double tiny = 0x1p-52 * T->norm;
-    cgam_tally_open(&t, T->Z, "+");
-    while (cgam_tally_next(&t))
-        for (int64_t i = t.from; i < t.to; i++) t.x[0] += fabs(T->D[i]) <= tiny;
-    cgam_status status = cgam_tally_close(T->env, &t);
-    if (status != CGAM_OK) return status;
-    T->vanishing = t.x[0] > (double)T->k;
-    for (int64_t i = here.from; i < here.to; i++) {
+    double tiny = 0x1p-52 * T->norm, vanishing, negative;
+    CGAM_REDUCE(T->Z, i, CGAM_SUM(vanishing)) vanishing += fabs(T->D[i]) <= tiny;
+    T->vanishing = vanishing > (double)T->k;
+    CGAM_EACH_ROW(T->Z, i) {
         if (T->vanishing && fabs(T->D[i]) <= tiny) T->D[i] = tiny;
         T->dinv[i] = 1 / T->D[i];
     }
     for (int64_t s = 0; s < T->m; s++)
-        if (cgam_span_has(here, T->border[s])) T->dinv[T->border[s]] = 0;
-    cgam_tally_open(&t, T->Z, "+");
-    while (cgam_tally_next(&t))
-        for (int64_t i = t.from; i < t.to; i++) t.x[0] += T->dinv[i] < 0;
-    status = cgam_tally_close(T->env, &t);
-    T->negative = (int64_t)t.x[0];
+        if (cgam_vec_has(T->Z, T->border[s])) T->dinv[T->border[s]] = 0;
+    CGAM_REDUCE(T->Z, i, CGAM_SUM(negative)) negative += T->dinv[i] < 0;
+    cgam_status status = cgam_rows_status(T->Z);
+    if (status == CGAM_OK) T->negative = (int64_t)negative;
     return status;
 }
 
@@ -228,22 +217,20 @@ static cgam_status build_bordered(cgam_dplr *T, const cgam_dplr_spec *spec)
 {
     cgam_env *env = T->env;
     int64_t k = T->k, kz = T->a > 0 ? T->d : 0;
-    cgam_tally t;
     cgam_status status = CGAM_OK;
-    double *load = cgam_vectors_new(env, T->Z, 1); /* a |zeta|^2 + sigma w^2 */
-    T->dinv = cgam_vectors_new(env, T->Z, 1);
+    double most;
+    double *load = cgam_vec_new(env, T->Z, 1); /* a |zeta|^2 + sigma w^2 */
+    T->dinv = cgam_vec_new(env, T->Z, 1);
     if (!load || !T->dinv) {
         status = cgam_fail_nomem(env, "pivots");
         goto done;
     }
-    cgam_tally_open(&t, T->Z, ">");
-    while (cgam_tally_next(&t))
-        for (int64_t i = t.from; i < t.to; i++) {
-            load[i] = T->a * T->norm2[i] + (T->w ? T->sigma * T->w[i] * T->w[i] : 0);
-            t.x[0] = fmax(t.x[0], fabs(cgam_dplr_diagonal(spec, i, NULL)));
-        }
-    status = cgam_tally_close(env, &t);
-    T->norm = fmax(t.x[0], 0);
+    CGAM_REDUCE(T->Z, i, CGAM_MAX(most)) {
+        load[i] = T->a * T->norm2[i] + (T->w ? T->sigma * T->w[i] * T->w[i] : 0);
+        most = fmax(most, fabs(cgam_dplr_diagonal(spec, i, NULL)));
+    }
+    status = cgam_rows_status(T->Z);
+    T->norm = fmax(most, 0);
     if (status == CGAM_OK) status = choose_border(T, load);
     if (status == CGAM_OK) status = invert_pivots(T);
     if (status != CGAM_OK) goto done;
@@ -261,14 +248,12 @@ static cgam_status build_bordered(cgam_dplr *T, const cgam_dplr_spec *spec)
         row = kz;
     }
     if (status == CGAM_OK && T->w) {
-        cgam_tally_open(&t, T->Z, "+");
-        while (cgam_tally_next(&t))
-            for (int64_t i = t.from; i < t.to; i++) {
-                load[i] = T->w[i] * T->dinv[i];
-                t.x[0] += load[i] * T->w[i];
-            }
-        status = cgam_tally_close(env, &t);
-        double total = t.x[0];
+        double total;
+        CGAM_REDUCE(T->Z, i, CGAM_SUM(total)) {
+            load[i] = T->w[i] * T->dinv[i];
+            total += load[i] * T->w[i];
+        }
+        status = cgam_rows_status(T->Z);
         if (kz && status == CGAM_OK) {
             status = cgam_rows_combine(env, T->Z, load, column);
             for (int64_t j = 0; j < kz; j++)
@@ -294,11 +279,11 @@ static cgam_status build_bordered(cgam_dplr *T, const cgam_dplr_spec *spec)
     if (status == CGAM_OK && kz && !T->w) status = cgam_dplr_keep(T, spec);
     if (status == CGAM_OK) {
         int64_t negative;
-        status = factor(T, size, &negative);
+        status = factor_small(T, size, &negative);
         T->negative += negative - k;
     }
 done:
-    cgam_vectors_free(env, T->Z, load);
+    cgam_vec_free(env, T->Z, load);
     return status;
 }
 
@@ -317,13 +302,12 @@ cgam_status cgam_dplr_new(cgam_env *env, const cgam_dplr_spec *spec, cgam_dplr *
     T->sigma = T->w ? spec->sigma : 0;
     T->k = cgam_dplr_columns(spec);
     T->dense = cgam_dplr_is_dense(spec);
-    T->D = cgam_vectors_new(env, T->Z, 1);
+    T->D = cgam_vec_new(env, T->Z, 1);
     cgam_status status = CGAM_OK;
     if (!T->D) {
         status = cgam_fail_nomem(env, "the diagonal of a gate operator");
     } else {
-        cgam_span here = cgam_rows_span(T->Z);
-        for (int64_t i = here.from; i < here.to; i++) T->D[i] = cgam_dplr_pivot(spec, i, NULL);
+        CGAM_EACH_ROW(T->Z, i) T->D[i] = cgam_dplr_pivot(spec, i, NULL);
         status = T->dense ? build_dense(T, spec) : build_bordered(T, spec);
     }
     if (status != CGAM_OK) {
@@ -352,7 +336,7 @@ cgam_status cgam_dplr_outer(cgam_env *env, const cgam_rows *Z, const double *x, 
     if (!t) return cgam_fail_nomem(env, "a product with the gate operator");
     cgam_status status = cgam_rows_combine(env, Z, x, t);
     if (status == CGAM_OK) status = cgam_rows_score(env, Z, t, y);
-    if (size) *size = cgam_vec_norm(Z->d, t) * (1 + 2 * (double)Z->d * 0x1p-53);
+    if (size) *size = cgam_array_norm(Z->d, t) * (1 + 2 * (double)Z->d * 0x1p-53);
     cgam_free(env, t);
     return status;
 }
@@ -377,9 +361,8 @@ cgam_status cgam_dplr_apply(const cgam_dplr *T, const double *x, double *y)
     }
     if (T->a > 0) status = cgam_dplr_outer(T->env, T->Z, x, y, NULL);
     if (status != CGAM_OK) return status;
-    double wx = T->w ? T->sigma * cgam_vectors_dot(T->env, T->Z, T->w, x) : 0;
-    cgam_span here = cgam_rows_span(T->Z);
-    for (int64_t i = here.from; i < here.to; i++)
+    double wx = T->w ? T->sigma * cgam_vec_dot(T->Z, T->w, x) : 0;
+    CGAM_EACH_ROW(T->Z, i)
         y[i] = T->D[i] * x[i] + (T->a > 0 ? T->a * y[i] : 0) + (T->w ? T->w[i] * wx : 0);
     return status;
 }
@@ -453,25 +436,23 @@ cgam_status cgam_dplr_solve_once(const cgam_dplr *T, const double *x, double *y,
     cgam_status status = CGAM_OK;
     double *z = cgam_zalloc(T->env, (size_t)size + 1, sizeof *z);
     if (!z) return cgam_fail_nomem(T->env, "a small system");
-    cgam_span here = cgam_rows_span(T->Z);
-    for (int64_t i = here.from; i < here.to; i++) scratch[i] = T->dinv[i] * x[i];
+    CGAM_EACH_ROW(T->Z, i) scratch[i] = T->dinv[i] * x[i];
     if (kz) {
         status = cgam_rows_combine(T->env, T->Z, scratch, z);
         for (int64_t j = 0; j < kz; j++) z[j] *= -sqrt(T->a);
     }
-    if (T->w && status == CGAM_OK)
-        z[kz] = -sqrt(T->sigma) * cgam_vectors_dot(T->env, T->Z, T->w, scratch);
-    if (status == CGAM_OK) status = cgam_vectors_pick(T->env, T->Z, x, T->m, T->border, z + k);
+    if (T->w && status == CGAM_OK) z[kz] = -sqrt(T->sigma) * cgam_vec_dot(T->Z, T->w, scratch);
+    if (status == CGAM_OK) status = cgam_vec_pick(T->Z, x, T->m, T->border, z + k);
     if (status == CGAM_OK) status = small_solve(T, size, z);
     if (status == CGAM_OK && kz) {
         for (int64_t j = 0; j < kz; j++) z[j] *= sqrt(T->a);
         status = cgam_rows_score(T->env, T->Z, z, scratch);
     }
     double tw = T->w ? sqrt(T->sigma) * z[kz] : 0;
-    for (int64_t i = here.from; i < here.to; i++)
+    CGAM_EACH_ROW(T->Z, i)
         y[i] = T->dinv[i] * (x[i] - (kz ? scratch[i] : 0) - (T->w ? T->w[i] * tw : 0));
     for (int64_t s = 0; s < T->m; s++)
-        if (cgam_span_has(here, T->border[s])) y[T->border[s]] = z[k + s];
+        if (cgam_vec_has(T->Z, T->border[s])) y[T->border[s]] = z[k + s];
     cgam_free(T->env, z);
     return status;
 }
@@ -479,12 +460,11 @@ cgam_status cgam_dplr_solve_once(const cgam_dplr *T, const double *x, double *y,
 cgam_status cgam_dplr_solve(const cgam_dplr *T, const double *x, double *y, double *backward)
 {
     cgam_env *env = T->env;
-    cgam_span here = cgam_rows_span(T->Z);
-    double *r = cgam_vectors_new(env, T->Z, 1);
-    double *step = cgam_vectors_new(env, T->Z, 1);
-    double *scratch = cgam_vectors_new(env, T->Z, 1);
+    double *r = cgam_vec_new(env, T->Z, 1);
+    double *step = cgam_vec_new(env, T->Z, 1);
+    double *scratch = cgam_vec_new(env, T->Z, 1);
     cgam_status status = CGAM_OK;
-    double size_x = cgam_vectors_norm(env, T->Z, x), error = 0, before = INFINITY;
+    double size_x = cgam_vec_norm(T->Z, x), error = 0, before = INFINITY;
     if (!r || !step || !scratch) status = cgam_fail_nomem(T->env, "a solve");
     if (status == CGAM_OK) status = cgam_dplr_solve_once(T, x, y, scratch);
     /* One step is enough while eps |B|^2 / min |D| is small; close to the critical alpha each
@@ -492,12 +472,12 @@ cgam_status cgam_dplr_solve(const cgam_dplr *T, const double *x, double *y, doub
     for (int pass = 0; status == CGAM_OK; pass++) {
         status = cgam_dplr_apply(T, y, r);
         if (status != CGAM_OK) break;
-        for (int64_t i = here.from; i < here.to; i++) r[i] = x[i] - r[i];
-        double scale = T->norm * cgam_vectors_norm(env, T->Z, y) + size_x;
-        error = scale > 0 ? cgam_vectors_norm(env, T->Z, r) / scale : 0;
+        CGAM_EACH_ROW(T->Z, i) r[i] = x[i] - r[i];
+        double scale = T->norm * cgam_vec_norm(T->Z, y) + size_x;
+        error = scale > 0 ? cgam_vec_norm(T->Z, r) / scale : 0;
         if (pass > 0 && !(error < 0.5 * before)) { /* no gain: keep the better of the two */
             if (!(error <= before)) {
-                for (int64_t i = here.from; i < here.to; i++) y[i] -= step[i];
+                CGAM_EACH_ROW(T->Z, i) y[i] -= step[i];
                 error = before;
             }
             break;
@@ -505,11 +485,11 @@ cgam_status cgam_dplr_solve(const cgam_dplr *T, const double *x, double *y, doub
         if (error <= 1e-16 || pass == REFINE_MAX) break;
         before = error;
         status = cgam_dplr_solve_once(T, r, step, scratch);
-        for (int64_t i = here.from; i < here.to; i++) y[i] += step[i];
+        CGAM_EACH_ROW(T->Z, i) y[i] += step[i];
     }
     if (backward) *backward = error;
-    cgam_vectors_free(env, T->Z, r);
-    cgam_vectors_free(env, T->Z, step);
-    cgam_vectors_free(env, T->Z, scratch);
+    cgam_vec_free(env, T->Z, r);
+    cgam_vec_free(env, T->Z, step);
+    cgam_vec_free(env, T->Z, scratch);
     return status;
 }

@@ -158,7 +158,7 @@ typedef struct cgam_lowest {
 } cgam_lowest;
 
 /* To `tol` relative to the largest |diagonal entry|. want_vector: gives lowest->vector, to be
- * freed with cgam_vectors_free. spec->w as above. */
+ * freed with cgam_vec_free. spec->w as above. */
 cgam_status cgam_dplr_lowest(cgam_env *env, const cgam_dplr_spec *spec, double tol,
                              bool want_vector, cgam_lowest *out);
 

@@ -39,7 +39,7 @@ static void swap_rows(double *X, int64_t wide, int64_t i, int64_t j)
 }
 
 /* X [size, wide] becomes B^-1 X, B made of 1 x 1 and 2 x 2 blocks. */
-static void divide(const making *job, double *X)
+static void divide_by_blocks(const making *job, double *X)
 {
     const lapack_int *pivots = job->M->T->pivots;
     int64_t size = job->M->size, wide = job->M->block;
@@ -78,7 +78,7 @@ static cgam_status make_column(void *arg, int64_t column)
     }
     cblas_dtrsm(CblasColMajor, CblasRight, CblasUpper, CblasTrans, CblasUnit, (int)wide, (int)size,
                 1, job->U, (int)size, X, (int)wide);
-    divide(job, X);
+    divide_by_blocks(job, X);
     cblas_dtrsm(CblasColMajor, CblasRight, CblasUpper, CblasNoTrans, CblasUnit, (int)wide,
                 (int)size, 1, job->U, (int)size, X, (int)wide);
     for (int64_t k = 0; k < size; k++) {
@@ -192,8 +192,8 @@ typedef struct product {
     float *Y32; /* the same, where f32 */
 } product;
 
-static void multiply(const product *job, CBLAS_TRANSPOSE turned, int64_t block, int64_t from,
-                     int64_t to)
+static void multiply_part(const product *job, CBLAS_TRANSPOSE turned, int64_t block, int64_t from,
+                          int64_t to)
 {
     int side = (int)job->M->block, count = (int)job->count;
     if (job->f32) {
@@ -219,8 +219,8 @@ static cgam_status multiply_block(void *arg, int64_t item)
     int64_t i = 0, strip = job->M->block * job->count;
     while ((i + 1) * (i + 2) / 2 <= item) i++;
     int64_t j = item - i * (i + 1) / 2, block = block_at(job->M, i, j);
-    multiply(job, CblasNoTrans, block, j * strip, item * 2 * strip);
-    if (j < i) multiply(job, CblasTrans, block, i * strip, (item * 2 + 1) * strip);
+    multiply_part(job, CblasNoTrans, block, j * strip, item * 2 * strip);
+    if (j < i) multiply_part(job, CblasTrans, block, i * strip, (item * 2 + 1) * strip);
     return CGAM_OK;
 }
 

@@ -45,7 +45,7 @@ static bool pivots_hold(int64_t size, const int32_t *pivots)
     return true;
 }
 
-static bool holds(const cgam_dplr_spec *spec, const cgam_dplr_kept *kept)
+static bool shapes_hold(const cgam_dplr_spec *spec, const cgam_dplr_kept *kept)
 {
     int64_t n = spec->Z->n, k = cgam_dplr_columns(spec);
     bool dense = kept->scalars[DENSE] == 1;
@@ -68,7 +68,7 @@ cgam_status cgam_dplr_restore(cgam_env *env, const cgam_dplr_spec *spec, const c
     const double *x = kept->scalars;
     *out = NULL;
     if (M) *M = NULL;
-    if (!holds(spec, kept))
+    if (!shapes_hold(spec, kept))
         return cgam_fail(env, CGAM_E_FORMAT, "factors of a gate operator do not fit their bank");
     cgam_dplr *T = cgam_zalloc(env, 1, sizeof *T);
     if (!T) return cgam_fail_nomem(env, "a gate operator");

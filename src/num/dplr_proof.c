@@ -23,26 +23,27 @@ static const double NEXT = 30;       /* from one floor to the next below it */
 static double scale_error(const cgam_rows *Z) { return Z->scale ? cgam_norm_error(Z->d) : 0; }
 
 /* What underflow may take from a |zeta|^2, or another product of d terms with a row that is not 0. */
-static double lost(const cgam_dplr_spec *s, double norm2)
+static double underflow_of(const cgam_dplr_spec *s, double norm2)
 {
     return norm2 > 0 ? s->a * ((double)s->Z->d * CGAM_TINY) : 0;
 }
 
 /* Of a row that is here, or was brought with it. */
-static double entry(const cgam_dplr_spec *s, const double *x, int64_t i)
+static double entry_at(const cgam_dplr_spec *s, const double *x, int64_t i)
 {
     return *cgam_rows_entries(s->Z, x, i);
 }
 
 double cgam_dplr_diagonal(const cgam_dplr_spec *s, int64_t i, double *error)
 {
-    double w = s->w ? entry(s, s->w, i) : 0, norm2 = entry(s, s->norm2, i), load = s->a * norm2;
+    double w = s->w ? entry_at(s, s->w, i) : 0, norm2 = entry_at(s, s->norm2, i),
+           load = s->a * norm2;
     double value, off;
     if (s->D) {
-        double D = entry(s, s->D, i);
+        double D = entry_at(s, s->D, i);
         value = D + load + s->sigma * w * w;
         off = 4 * CGAM_U * (fabs(D) + load + s->sigma * w * w) + load * cgam_norm_error(s->Z->d) +
-              lost(s, norm2);
+              underflow_of(s, norm2);
     } else {
         double spread = s->sigma * w * (1 - w);
         value = s->level - spread;
@@ -54,16 +55,16 @@ double cgam_dplr_diagonal(const cgam_dplr_spec *s, int64_t i, double *error)
 
 double cgam_dplr_pivot(const cgam_dplr_spec *s, int64_t i, double *error)
 {
-    double norm2 = entry(s, s->norm2, i), load = s->a * norm2;
-    double take = s->w ? s->sigma * entry(s, s->w, i) : 0;
+    double norm2 = entry_at(s, s->norm2, i), load = s->a * norm2;
+    double take = s->w ? s->sigma * entry_at(s, s->w, i) : 0;
     if (s->D) {
         if (error) *error = 0;
-        return entry(s, s->D, i);
+        return entry_at(s, s->D, i);
     }
     if (error)
         *error = (4 * CGAM_U * (fabs(s->level) + take + load) + load * cgam_norm_error(s->Z->d)) *
                      CGAM_SLACK +
-                 lost(s, norm2) + CGAM_TINY;
+                 underflow_of(s, norm2) + CGAM_TINY;
     return s->level - take - load;
 }
 
@@ -73,8 +74,8 @@ static bool is_careful(const cgam_rows *Z)
 }
 
 /* <zeta_i, zeta_j> as if in twice the precision, over what dsyrk has left; *error as well. */
-static double careful(const cgam_rows *Z, const double *row, int64_t j, double *other,
-                      double *error)
+static double dot_carefully(const cgam_rows *Z, const double *row, int64_t j, double *other,
+                            double *error)
 {
     cgam_rows_get(Z, j, 1, other);
     return cgam_dot_twice(Z->d, row, other, error);
@@ -103,7 +104,7 @@ cgam_status cgam_dplr_matrix(cgam_env *env, const cgam_dplr_spec *s, double *T, 
             e = lengths > 0 ? (double)d * CGAM_TINY : 0;
             if (s->a > 0) {
                 bool again = all || s->a * gamma * lengths > CLOSE;
-                double dot = again ? careful(Z, rows, j, other, &e) : row[j];
+                double dot = again ? dot_carefully(Z, rows, j, other, &e) : row[j];
                 value = s->a * dot;
                 e = s->a * (e + ((again ? 0 : gamma) + factor) * lengths) +
                     2 * CGAM_U * fabs(value) + CGAM_TINY; /* a may be a rounded product itself */
@@ -140,24 +141,24 @@ static void border_rows(const cgam_dplr_spec *s, int64_t count, const int64_t *i
     for (int64_t r = 0; r < count; r++) {
         if (kz) cgam_rows_get(s->Z, index[r], 1, B + r * k);
         for (int64_t j = 0; j < kz; j++) B[r * k + j] *= sqrt(s->a);
-        if (k > kz) B[r * k + kz] = sqrt(s->sigma) * entry(s, s->w, index[r]);
+        if (k > kz) B[r * k + kz] = sqrt(s->sigma) * entry_at(s, s->w, index[r]);
     }
 }
 
 typedef struct small {
     int64_t k, m;
-    int64_t *rows;          /* [k + 1] S */
-    double *weight;         /* [n] 1 / (D_i - x), 0 on S */
-    double *M, *factored;   /* [k, k] */
-    double *B, *Y, *MY;     /* [m, k] */
-    double *Q;              /* [m, m] */
-    double error;           /* of M, in the spectral norm */
-    double pivots;          /* of the pivots of S */
-    double floor, off;      /* where all this is, and what Q is off by */
-    bool judged;            /* is there a Q? */
-    bool steady;            /* M would be much the same at a floor that is a little lower */
-    double *trial;          /* [m, m] room, */
-    double *scratch, *room; /* and what all arrays lie in */
+    int64_t *rows;            /* [k + 1] S */
+    double *weight;           /* [n] 1 / (D_i - x), 0 on S */
+    double *M, *factored;     /* [k, k] */
+    double *B, *Y, *MY;       /* [m, k] */
+    double *Q;                /* [m, m] */
+    double error;             /* of M, in the spectral norm */
+    double pivots;            /* of the pivots of S */
+    double floor, off;        /* where all this is, and what Q is off by */
+    bool judged;              /* is there a Q? */
+    bool steady;              /* M would be much the same at a floor that is a little lower */
+    double *trial;            /* [m, m] buffer, */
+    double *scratch, *buffer; /* and what all arrays lie in */
 } small;
 
 /* Splits the rows: false where more than k pivots are not safely positive, which proves nothing. A
@@ -169,34 +170,32 @@ static cgam_status split_at(cgam_env *env, const cgam_dplr_spec *s, double floor
     double e;
     int64_t mine = 0;
     void *all;
-    cgam_tally t;
     *split = false;
     double products = 8 * CGAM_U + cgam_gamma((double)s->Z->n) + scale_error(s->Z);
-    cgam_tally_open(&t, s->Z, "++>");
-    while (cgam_tally_next(&t))
-        for (int64_t i = t.from; i < t.to; i++) {
-            double D = cgam_dplr_pivot(s, i, &e) - floor;
-            e += CGAM_U * fabs(D);
-            double load = s->a * s->norm2[i] + (s->w ? s->sigma * s->w[i] * s->w[i] : 0);
-            w->weight[i] = 0;
-            if (D - e > fmax(safe * load, PIVOT * e)) {
-                w->weight[i] = 1 / D;
-                /* relative: of 1 / D, and of a sum of n */
-                t.x[0] += load / D * (e / (D - e) + products);
-                continue;
-            }
-            t.x[1] += 1;
-            t.x[2] = fmax(t.x[2], e);
-            if (mine < w->k) w->rows[mine++] = i;
+    double sum, unsafe, pivots;
+    CGAM_REDUCE(s->Z, i, CGAM_SUM(sum), CGAM_SUM(unsafe), CGAM_MAX(pivots)) {
+        double D = cgam_dplr_pivot(s, i, &e) - floor;
+        e += CGAM_U * fabs(D);
+        double load = s->a * s->norm2[i] + (s->w ? s->sigma * s->w[i] * s->w[i] : 0);
+        w->weight[i] = 0;
+        if (D - e > fmax(safe * load, PIVOT * e)) {
+            w->weight[i] = 1 / D;
+            /* relative: of 1 / D, and of a sum of n */
+            sum += load / D * (e / (D - e) + products);
+            continue;
         }
-    cgam_status status = cgam_tally_close(env, &t);
-    if (status != CGAM_OK || t.x[1] > (double)w->k) return status;
+        unsafe += 1;
+        pivots = fmax(pivots, e);
+        if (mine < w->k) w->rows[mine++] = i;
+    }
+    cgam_status status = cgam_rows_status(s->Z);
+    if (status != CGAM_OK || unsafe > (double)w->k) return status;
     status = cgam_rows_collect(env, s->Z, sizeof *w->rows, mine, w->rows, &w->m, &all);
     if (status != CGAM_OK) return status;
     memcpy(w->rows, all, (size_t)w->m * sizeof *w->rows);
     cgam_free(env, all);
-    w->pivots = fmax(t.x[2], 0);
-    w->error = t.x[0] * CGAM_SLACK * (1 + cgam_norm_error(s->Z->d)) + CGAM_U;
+    w->pivots = fmax(pivots, 0);
+    w->error = sum * CGAM_SLACK * (1 + cgam_norm_error(s->Z->d)) + CGAM_U;
     *split = true;
     return CGAM_OK;
 }
@@ -212,26 +211,22 @@ static cgam_status split_rows(cgam_env *env, const cgam_dplr_spec *s, double flo
 }
 
 /* M = I + B_R' D_R^-1 B_R, its lower triangle and then all of it. */
-static cgam_status form(cgam_env *env, const cgam_dplr_spec *s, small *w)
+static cgam_status form_M(cgam_env *env, const cgam_dplr_spec *s, small *w)
 {
     double *scratch = w->scratch;
     int64_t k = w->k, kz = s->a > 0 ? s->Z->d : 0;
-    cgam_span here = cgam_rows_span(s->Z);
     cgam_status status = CGAM_OK;
     if (kz) {
-        for (int64_t i = here.from; i < here.to; i++) scratch[i] = s->a * w->weight[i];
+        CGAM_EACH_ROW(s->Z, i) scratch[i] = s->a * w->weight[i];
         status = cgam_rows_gram(env, s->Z, scratch, w->M, k);
     }
     if (status == CGAM_OK && k > kz) {
-        cgam_tally t;
-        cgam_tally_open(&t, s->Z, "+");
-        while (cgam_tally_next(&t))
-            for (int64_t i = t.from; i < t.to; i++) {
-                scratch[i] = s->w[i] * w->weight[i];
-                t.x[0] += scratch[i] * s->w[i];
-            }
-        status = cgam_tally_close(env, &t);
-        double *last = w->M + kz * k, total = t.x[0];
+        double *last = w->M + kz * k, total;
+        CGAM_REDUCE(s->Z, i, CGAM_SUM(total)) {
+            scratch[i] = s->w[i] * w->weight[i];
+            total += scratch[i] * s->w[i];
+        }
+        status = cgam_rows_status(s->Z);
         if (kz && status == CGAM_OK) status = cgam_rows_combine(env, s->Z, scratch, last);
         for (int64_t j = 0; j < kz; j++) last[j] *= sqrt(s->a) * sqrt(s->sigma);
         last[kz] = s->sigma * total;
@@ -244,7 +239,7 @@ static cgam_status form(cgam_env *env, const cgam_dplr_spec *s, small *w)
 }
 
 /* Q from below, and what it is off by; INFINITY where M cannot be factored. */
-static void schur(const cgam_dplr_spec *s, small *w)
+static void form_schur(const cgam_dplr_spec *s, small *w)
 {
     int64_t k = w->k, m = w->m;
     w->off = INFINITY;
@@ -290,9 +285,9 @@ static bool is_positive(const small *w, double floor, bool surely)
 
 static void small_free(cgam_env *env, const cgam_dplr_spec *s, small *w)
 {
-    cgam_vectors_free(env, s->Z, w->scratch);
+    cgam_vec_free(env, s->Z, w->scratch);
     cgam_free(env, w->rows);
-    cgam_free(env, w->room);
+    cgam_free(env, w->buffer);
 }
 
 /* All of w at a floor. There is no Q where all rows are in R, which proves it, and where too few are. */
@@ -303,32 +298,32 @@ static cgam_status small_at(cgam_env *env, const cgam_dplr_spec *s, double floor
     bool some = false;
     w->floor = floor;
     w->judged = false;
-    if (!w->scratch) w->scratch = cgam_vectors_new(env, s->Z, 2);
+    if (!w->scratch) w->scratch = cgam_vec_new(env, s->Z, 2);
     if (!w->rows) w->rows = cgam_alloc(env, (size_t)k + 1, sizeof *w->rows);
     if (!w->scratch || !w->rows) return cgam_fail_nomem(env, "a proof");
-    w->weight = w->scratch + cgam_rows_span(s->Z).size;
+    w->weight = w->scratch + cgam_vec_size(s->Z);
     cgam_status status = split_rows(env, s, floor, w, &some);
     *proved = status == CGAM_OK && some && w->m == 0;
     if (status != CGAM_OK || !some || w->m == 0) return status;
-    cgam_free(env, w->room);
-    w->room =
-        cgam_zalloc(env, (size_t)(2 * k * k + 3 * w->m * k + 2 * w->m * w->m), sizeof *w->room);
-    if (!w->room) return cgam_fail_nomem(env, "a proof");
-    w->M = w->room;
+    cgam_free(env, w->buffer);
+    w->buffer =
+        cgam_zalloc(env, (size_t)(2 * k * k + 3 * w->m * k + 2 * w->m * w->m), sizeof *w->buffer);
+    if (!w->buffer) return cgam_fail_nomem(env, "a proof");
+    w->M = w->buffer;
     w->factored = w->M + k * k;
     w->B = w->factored + k * k;
     w->Y = w->B + w->m * k;
     w->MY = w->Y + w->m * k;
     w->Q = w->MY + w->m * k;
     w->trial = w->Q + w->m * w->m;
-    status = form(env, s, w);
+    status = form_M(env, s, w);
     if (status == CGAM_OK)
         status = cgam_rows_bring_with(env, s->Z, w->m, w->rows,
                                       (const double *[]){s->norm2, s->w, s->D}, 3);
     if (status != CGAM_OK) return status;
     memcpy(w->factored, w->M, (size_t)(k * k) * sizeof *w->M);
     border_rows(s, w->m, w->rows, w->B);
-    schur(s, w);
+    form_schur(s, w);
     w->judged = true;
     return CGAM_OK;
 }
@@ -413,16 +408,11 @@ cgam_status cgam_dplr_apply_bounded(cgam_env *env, const cgam_dplr_spec *s, cons
     const cgam_rows *Z = s->Z;
     int64_t n = Z->n;
     double lengths = 0, t = 0;
-    cgam_span here = cgam_rows_span(Z);
     if (s->a > 0) {
-        cgam_tally sum;
-        cgam_tally_open(&sum, Z, "+");
-        while (cgam_tally_next(&sum))
-            for (int64_t i = sum.from; i < sum.to; i++)
-                sum.x[0] += fabs(x[i]) * cgam_length_above(Z->d, s->norm2[i]);
-        cgam_status told = cgam_tally_close(env, &sum);
-        if (told != CGAM_OK) return told;
-        lengths = sum.x[0];
+        CGAM_REDUCE(Z, i, CGAM_SUM(lengths)) {
+            lengths += fabs(x[i]) * cgam_length_above(Z->d, s->norm2[i]);
+        }
+        if (cgam_rows_status(Z) != CGAM_OK) return cgam_rows_status(Z);
     }
     if (T && T->dense) {
         if (error) matrix_errors(s, T, x, lengths, error);
@@ -435,9 +425,9 @@ cgam_status cgam_dplr_apply_bounded(cgam_env *env, const cgam_dplr_spec *s, cons
     double part = cgam_gamma((double)n / chunks + chunks + 16) + scaled;
     part *= lengths * (1 + norms);
     double row = s->a * ((cgam_gamma((double)Z->d + 8) + scaled) * t + part) * (1 + norms);
-    for (int64_t i = here.from; i < here.to; i++) {
+    CGAM_EACH_ROW(Z, i) {
         double load = s->a * s->norm2[i], D = cgam_dplr_pivot(s, i, NULL);
-        double tiny = lost(s, s->norm2[i]);
+        double tiny = underflow_of(s, s->norm2[i]);
         y[i] = s->a > 0 ? D * x[i] + s->a * y[i] : D * x[i];
         if (error)
             error[i] = ((row + (double)n * tiny) * cgam_length_above(Z->d, s->norm2[i]) +

@@ -9,8 +9,8 @@
  * pivots positive and no border K = -M, M = I + B' D^-1 B >= I, and |K^-1| <= 1. */
 #include "base/blas.h"
 #include "num/dplr_parts.h"
-#include "num/ranks.h"
 #include "num/rounding.h"
+#include "num/vec.h"
 
 #include <math.h>
 #include <string.h>
@@ -20,36 +20,34 @@ cgam_status cgam_dplr_keep(cgam_dplr *T, const cgam_dplr_spec *spec)
     int64_t n = T->n, size = T->k + T->m;
     double norms = cgam_norm_error(T->d), nu = T->Z->scale ? norms : 0, e, square = 0;
     double sums = cgam_gamma(cgam_rows_gram_roundings(n)) + 8 * CGAM_U + nu;
-    cgam_tally t;
+    double ratios, total, edge, unsafe, pivots, most_off;
     T->diagonal = cgam_alloc(T->env, (size_t)size, sizeof *T->diagonal);
     if (!T->diagonal) return cgam_fail_nomem(T->env, "the small system of the gate operator");
     T->gain = T->m == 0 ? 1 : INFINITY;
-    enum { RATIOS, TOTAL, EDGE, UNSAFE, PIVOTS, OFF };
-    cgam_tally_open(&t, T->Z, "++++>>");
-    while (cgam_tally_next(&t)) {
+    CGAM_REDUCE_GROUPS(T->Z, from, to, CGAM_SUM(ratios), CGAM_SUM(total), CGAM_SUM(edge),
+                       CGAM_SUM(unsafe), CGAM_MAX(pivots), CGAM_MAX(most_off)) {
         int64_t s = 0;
-        while (s < T->m && T->border[s] < t.from) s++;
-        for (int64_t i = t.from; i < t.to; i++) {
+        while (s < T->m && T->border[s] < from) s++;
+        for (int64_t i = from; i < to; i++) {
             double D = cgam_dplr_pivot(spec, i, &e), load = T->a * T->norm2[i];
             if (s < T->m && T->border[s] == i) {
                 s++;
-                t.x[EDGE] += load;
-                t.x[PIVOTS] = fmax(t.x[PIVOTS], e);
+                edge += load;
+                pivots = fmax(pivots, e);
                 continue;
             }
-            t.x[UNSAFE] += !(D > e);
+            unsafe += !(D > e);
             double off = fabs(D) > e ? e / (fabs(D) - e) : INFINITY;
-            t.x[OFF] = fmax(t.x[OFF], (off + 2 * CGAM_U) * CGAM_SLACK);
-            t.x[RATIOS] += load / fabs(D);
-            t.x[TOTAL] += load > 0 ? load / fabs(D) * (off + sums) : 0;
+            most_off = fmax(most_off, (off + 2 * CGAM_U) * CGAM_SLACK);
+            ratios += load / fabs(D);
+            total += load > 0 ? load / fabs(D) * (off + sums) : 0;
         }
     }
-    cgam_status status = cgam_tally_close(T->env, &t);
+    cgam_status status = cgam_rows_status(T->Z);
     if (status != CGAM_OK) return status;
-    double ratios = t.x[RATIOS], total = t.x[TOTAL], edge = t.x[EDGE];
-    double pivots = fmax(t.x[PIVOTS], 0);
-    if (t.x[UNSAFE] > 0) T->gain = INFINITY;
-    T->pivot_off = fmax(T->pivot_off, t.x[OFF]);
+    pivots = fmax(pivots, 0);
+    if (unsafe > 0) T->gain = INFINITY;
+    T->pivot_off = fmax(T->pivot_off, most_off);
     T->error = (total + 2 * CGAM_U * (1 + ratios) + (3 * CGAM_U + nu) * sqrt(edge) + pivots) *
                CGAM_SLACK * (1 + norms);
     if (T->vanishing) T->error = INFINITY;
@@ -67,7 +65,7 @@ cgam_status cgam_dplr_keep(cgam_dplr *T, const cgam_dplr_spec *spec)
 
 static double norm(int64_t n, const double *x)
 {
-    return cgam_vec_norm(n, x) * (1 + (4 * (double)n + 16) * CGAM_U);
+    return cgam_array_norm(n, x) * (1 + (4 * (double)n + 16) * CGAM_U);
 }
 
 /* |z - K^-1 f| from above, f off by f_off and z by 4 u of itself; f becomes the residual. */
@@ -163,16 +161,14 @@ double cgam_dplr_solve_gain(const cgam_dplr *T)
 {
     double least = (1 + T->pivot_off) * (1 + cgam_norm_error(T->d));
     if (!T->diagonal || !isfinite(T->error)) return INFINITY;
-    cgam_tally t;
-    cgam_tally_open(&t, T->Z, ">+");
-    while (cgam_tally_next(&t))
-        for (int64_t i = t.from; i < t.to; i++) {
-            double pivot = fabs(T->dinv[i]) * least;
-            t.x[0] = fmax(t.x[0], pivot);
-            t.x[1] += T->a * T->norm2[i] * least * pivot * pivot;
-        }
-    if (cgam_tally_close(T->env, &t) != CGAM_OK) return INFINITY;
-    double steepest = fmax(t.x[0], 0), square = t.x[1];
+    double steepest, square;
+    CGAM_REDUCE(T->Z, i, CGAM_MAX(steepest), CGAM_SUM(square)) {
+        double pivot = fabs(T->dinv[i]) * least;
+        steepest = fmax(steepest, pivot);
+        square += T->a * T->norm2[i] * least * pivot * pivot;
+    }
+    if (cgam_rows_status(T->Z) != CGAM_OK) return INFINITY;
+    steepest = fmax(steepest, 0);
     double rows = sqrt(square) * least, in = T->gain * (rows + (T->m > 0 ? 1 : 0));
     double gain = (steepest + rows * in + (T->m > 0 ? in : 0)) * CGAM_SLACK;
     return gain >= 0 ? gain : INFINITY;

@@ -10,64 +10,53 @@ enum { STEPS_MAX = 200 };
 
 /* sum p - 1, with the rounding of each addition kept, and its derivative. The leader's weight comes
  * first, so that a sum near 1 is a small difference. */
-static double excess(cgam_env *env, const cgam_rows *Z, const cgam_entmax *e, const double *x,
-                     double *slope)
+static double excess(const cgam_rows *Z, const cgam_entmax *e, const double *x, double *slope)
 {
-    cgam_tally t;
-    cgam_tally_open(&t, Z, "2.+");
-    while (cgam_tally_next(&t)) {
-        if (t.from == 0) t.x[0] = -1;
-        for (int64_t i = t.from; i < t.to; i++) {
-            double p = cgam_entmax_weight(e, x[i]), high = t.x[0], total = high + p;
-            if (!(p > 0)) continue;
-            t.x[1] += fabs(high) >= p ? (high - total) + p : (p - total) + high;
-            t.x[0] = total;
-            t.x[2] += cgam_entmax_slope(e->order, p);
-        }
+    cgam_sum2 sum;
+    CGAM_REDUCE(Z, i, CGAM_SUM2(sum), CGAM_SUM(*slope)) {
+        if (i == 0) sum.high = -1;
+        double p = cgam_entmax_weight(e, x[i]);
+        if (!(p > 0)) continue;
+        cgam_sum2_add(&sum, p);
+        *slope += cgam_entmax_slope(e->order, p);
     }
-    if (cgam_tally_close(env, &t) != CGAM_OK) return NAN;
-    *slope = t.x[2];
-    return t.x[0] + t.x[1];
+    return sum.high + sum.low;
 }
 
 /* H_A(p) = -sum p v / A with v the arguments of exp_A, so the value is (1 - 1/A) sum p v - shift. */
-static double tilt(cgam_env *env, const cgam_rows *Z, const cgam_entmax *e, const double *x)
+static double tilt(const cgam_rows *Z, const cgam_entmax *e, const double *x)
 {
-    double low = -cgam_entmax_reach(e->order, e->beta);
-    cgam_tally t;
-    cgam_tally_open(&t, Z, "+");
-    while (cgam_tally_next(&t))
-        for (int64_t i = t.from; i < t.to; i++) {
-            if (x[i] - e->top <= low) continue;
-            double p = cgam_entmax_weight(e, x[i]);
-            if (p > 0) t.x[0] += p * cgam_entmax_argument(e, x[i]);
-        }
-    return cgam_tally_close(env, &t) == CGAM_OK ? t.x[0] : NAN;
+    double low = -cgam_entmax_reach(e->order, e->beta), sum;
+    CGAM_REDUCE(Z, i, CGAM_SUM(sum)) {
+        if (x[i] - e->top <= low) continue;
+        double p = cgam_entmax_weight(e, x[i]);
+        if (p > 0) sum += p * cgam_entmax_argument(e, x[i]);
+    }
+    return sum;
 }
 
-double cgam_entmax_value_rows(cgam_env *env, const cgam_rows *Z, const cgam_entmax *e,
-                              const double *x)
+double cgam_entmax_value_rows(const cgam_rows *Z, const cgam_entmax *e, const double *x)
 {
-    return (1 - 1 / e->order) * tilt(env, Z, e, x) - e->shift;
+    return (1 - 1 / e->order) * tilt(Z, e, x) - e->shift;
 }
 
 double cgam_entmax_value(const cgam_entmax *e, int64_t n, const double *x)
 {
-    return cgam_entmax_value_rows(NULL, &(cgam_rows){.n = n}, e, x);
+    return cgam_entmax_value_rows(&(cgam_rows){.n = n}, e, x);
 }
 
 double cgam_entmax_tilt(const cgam_entmax *e, int64_t n, const double *x)
 {
-    return tilt(NULL, &(cgam_rows){.n = n}, e, x);
+    return tilt(&(cgam_rows){.n = n}, e, x);
 }
 
 enum { FEW = 1024 }; /* scores within reach of the top that are looked at by themselves */
 
 /* Newton's steps from shift 0. */
-static void settle(cgam_env *env, const cgam_rows *Z, cgam_entmax *e, const double *x)
+static void find_shift(const cgam_rows *Z, cgam_entmax *e, const double *x)
 {
     for (int k = 0; k < STEPS_MAX; k++) {
-        double slope = 1, over = excess(env, Z, e, x, &slope), next = e->shift - over / slope;
+        double slope = 1, over = excess(Z, e, x, &slope), next = e->shift - over / slope;
         if (!(next < e->shift)) break;
         e->shift = next;
     }
@@ -78,39 +67,33 @@ cgam_entmax cgam_entmax_rows(cgam_env *env, const cgam_rows *Z, double order, do
                              const double *x)
 {
     double near[FEW] = {0}, low = -cgam_entmax_reach(order, beta);
-    cgam_span here = cgam_rows_span(Z);
-    cgam_entmax e = {order, beta, 0, 0};
-    cgam_tally t;
-    cgam_tally_open(&t, Z, ">");
-    while (cgam_tally_next(&t)) t.x[0] = cgam_cpu_best()->f64->largest(x + t.from, t.to - t.from);
-    cgam_status status = cgam_tally_close(env, &t);
-    e.top = t.x[0];
-    cgam_tally_open(&t, Z, "++");
-    while (cgam_tally_next(&t) && status == CGAM_OK)
-        for (int64_t i = t.from; i < t.to; i++) {
-            if (x[i] - e.top <= low) continue;
-            t.x[0] += 1;
-            t.x[1] += isnan(x[i]);
-        }
-    if (status == CGAM_OK) status = cgam_tally_close(env, &t);
-    if (status != CGAM_OK || !isfinite(e.top) || t.x[1] > 0) {
+    cgam_entmax e = {order, beta, cgam_vec_max(Z, x), 0};
+    double within, bad;
+    CGAM_REDUCE(Z, i, CGAM_SUM(within), CGAM_SUM(bad)) {
+        if (x[i] - e.top <= low) continue;
+        within += 1;
+        bad += isnan(x[i]);
+    }
+    if (!isfinite(e.top) || !(bad == 0)) {
         e.shift = NAN;
-    } else if (t.x[0] <= FEW) {
+    } else if (within <= FEW) {
         int64_t mine = 0, count = 0;
         void *all = NULL;
-        for (int64_t i = here.from; i < here.to; i++)
+        CGAM_EACH_ROW(Z, i) {
             if (!(x[i] - e.top <= low)) near[mine++] = x[i];
-        if (Z->shard) {
+        }
+        cgam_status status = CGAM_OK;
+        if (cgam_rows_whole(Z)) {
+            count = mine;
+        } else {
             status = cgam_rows_collect(env, Z, sizeof *near, mine, near, &count, &all);
             if (all) memcpy(near, all, (size_t)count * sizeof *near);
             cgam_free(env, all);
-        } else {
-            count = mine;
         }
-        if (status == CGAM_OK) settle(env, &(cgam_rows){.n = count}, &e, near);
+        if (status == CGAM_OK) find_shift(&(cgam_rows){.n = count}, &e, near);
         else e.shift = NAN, cgam_rows_failed(Z, status);
     } else {
-        settle(env, Z, &e, x);
+        find_shift(Z, &e, x);
     }
     return e;
 }

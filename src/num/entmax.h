@@ -56,8 +56,7 @@ static inline double cgam_entmax_weight(const cgam_entmax *e, double x)
 double cgam_entmax_tilt(const cgam_entmax *e, int64_t n, const double *x);
 /* L(beta x) - beta top, L = max over the simplex of <z, p> + H_A(p). */
 double cgam_entmax_value(const cgam_entmax *e, int64_t n, const double *x);
-double cgam_entmax_value_rows(cgam_env *env, const cgam_rows *Z, const cgam_entmax *e,
-                              const double *x);
+double cgam_entmax_value_rows(const cgam_rows *Z, const cgam_entmax *e, const double *x);
 
 /* p^(2 - A), the derivative of exp_A at a weight p: 0 off the support. */
 static inline double cgam_entmax_slope(double order, double p)

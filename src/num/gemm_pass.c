@@ -56,7 +56,7 @@ static int64_t panel_width(const cgam_gemm_pass *s, int64_t c)
     return s->width - c < best ? s->width - c : best;
 }
 
-static void lay(const cgam_gemm_pass *s, const double *X, void *Q)
+static void lay_vectors(const cgam_gemm_pass *s, const double *X, void *Q)
 {
     int64_t d = s->Z->d;
     for (int64_t c = 0, width; c < s->vectors; c += width) {
@@ -78,12 +78,12 @@ void cgam_gemm_pass_load(cgam_gemm_pass *s)
     void *Q[] = {s->Q, s->Q2};
     for (int k = 0; k < 2; k++) {
         if (X[k] && s->digits) s->digits->lay(s->vectors, s->Z->d, X[k], Q[k]);
-        else if (X[k]) lay(s, X[k], Q[k]);
+        else if (X[k]) lay_vectors(s, X[k], Q[k]);
     }
 }
 
 /* Shapes: of a tile of rows, and of the sums. */
-static void cut(cgam_gemm_pass *s)
+static void choose_shapes(cgam_gemm_pass *s)
 {
     int64_t lanes = s->digits ? CGAM_DIGITS_LINE : s->gemm->lanes32, d = s->Z->d;
     s->width = (s->vectors + lanes - 1) / lanes * lanes;
@@ -101,7 +101,7 @@ static void cut(cgam_gemm_pass *s)
 }
 
 /* The unit for tiles, where it is there and pays. */
-static const cgam_digits *digits_of(const cgam_gemm_pass *s)
+static const cgam_digits *digits_unit(const cgam_gemm_pass *s)
 {
     bool pays = !s->wide && s->vectors >= DIGITS_VECTORS && s->Z->d >= DIGITS_COLUMNS;
     return pays ? s->Z->cpu->digits : NULL;
@@ -111,14 +111,15 @@ cgam_status cgam_gemm_pass_new(cgam_gemm_pass *s)
 {
     const cgam_rows *Z = s->Z;
     s->gemm = Z->cpu->gemm;
-    s->digits = digits_of(s);
-    cut(s);
+    s->digits = digits_unit(s);
+    choose_shapes(s);
     size_t bytes =
         s->digits ? s->digits->room(s->vectors, Z->d) : (size_t)(Z->d * s->width) * size_of(s);
     s->Q = s->X ? cgam_zalloc(s->env, bytes, 1) : NULL;
     s->Q2 = s->X2 ? cgam_zalloc(s->env, bytes, 1) : NULL;
     s->Y = s->reads ? cgam_parts_new(s->env, Z, s->chunks, s->panel) : NULL;
-    if ((s->X && !s->Q) || (s->X2 && !s->Q2) || (s->reads && !s->Y))
+    s->noted = s->notes ? cgam_alloc(s->env, (size_t)s->chunks, s->notes) : NULL;
+    if ((s->X && !s->Q) || (s->X2 && !s->Q2) || (s->reads && !s->Y) || (s->notes && !s->noted))
         return cgam_fail_nomem(s->env, "a batch of queries");
     cgam_gemm_pass_load(s);
     return CGAM_OK;
@@ -129,42 +130,45 @@ void cgam_gemm_pass_free(cgam_gemm_pass *s)
     cgam_free(s->env, s->Q);
     cgam_free(s->env, s->Q2);
     if (s->Y) cgam_parts_free(s->env, s->Z, s->chunks, s->panel, s->Y);
+    cgam_free(s->env, s->noted);
     s->Q = s->Q2 = NULL;
     s->Y = NULL;
+    s->noted = NULL;
 }
 
-static bool in_place(const cgam_gemm_pass *s)
+static bool reads_in_place(const cgam_gemm_pass *s)
 {
     if (s->digits && s->Z->dtype == CGAM_BF16) return true;
     return s->Z->dtype == (s->wide ? CGAM_F64 : CGAM_F32);
 }
 
-/* Rows [i, i + count) without their scale: where they are, or converted into room. */
-static const void *fetch(const cgam_gemm_pass *s, int64_t i, int64_t count, void *room, int64_t *ld)
+/* Rows [i, i + count) without their scale: where they are, or converted into buffer. */
+static const void *fetch_rows(const cgam_gemm_pass *s, int64_t i, int64_t count, void *buffer,
+                              int64_t *ld)
 {
     const cgam_rows *Z = s->Z;
     *ld = Z->stride;
-    if (in_place(s)) return cgam_rows_at(Z, i);
+    if (reads_in_place(s)) return cgam_rows_at(Z, i);
     *ld = s->ld;
     for (int64_t r = 0; r < count; r++) {
-        void *to = offset(s, room, r * s->ld);
+        void *to = offset(s, buffer, r * s->ld);
         if (s->wide) Z->cpu->f64->scaled[Z->dtype](cgam_rows_at(Z, i + r), Z->d, 1, to);
         else Z->cpu->f64->to_f32[Z->dtype](cgam_rows_at(Z, i + r), Z->d, to);
     }
-    return room;
+    return buffer;
 }
 
-static void multiply(const cgam_gemm_pass *s, int64_t rows, int64_t columns, int64_t depth,
-                     const void *A, int64_t ra, int64_t ka, const void *B, int64_t ldb, void *C,
-                     int64_t ldc, const void *next, const void *stop)
+static void multiply_block(const cgam_gemm_pass *s, int64_t rows, int64_t columns, int64_t depth,
+                           const void *A, int64_t ra, int64_t ka, const void *B, int64_t ldb,
+                           void *C, int64_t ldc, const void *next, const void *stop)
 {
     if (s->wide) s->gemm->mul64(rows, columns, depth, A, ra, ka, B, ldb, C, ldc, next, stop);
     else s->gemm->mul32(rows, columns, depth, A, ra, ka, B, ldb, C, ldc, next, stop);
 }
 
 /* S [count, width] = scores of a band against Q. */
-static void score(const cgam_gemm_pass *s, const void *rows, int64_t ld, int64_t count,
-                  const void *Q, void *S, const char *next, const char *stop)
+static void score_band(const cgam_gemm_pass *s, const void *rows, int64_t ld, int64_t count,
+                       const void *Q, void *S, const char *next, const char *stop)
 {
     int64_t width = s->width, d = s->Z->d;
     memset(S, 0, (size_t)(count * width) * size_of(s));
@@ -172,15 +176,18 @@ static void score(const cgam_gemm_pass *s, const void *rows, int64_t ld, int64_t
         int64_t depth = d - k < CGAM_GEMM_PASS_DEPTH ? d - k : CGAM_GEMM_PASS_DEPTH;
         for (int64_t c = 0, some; c < width; c += some) {
             some = panel_width(s, c);
-            multiply(s, count, some, depth, offset(s, rows, k), ld, 1,
-                     offset(s, Q, c * d + k * some), some, offset(s, S, c), width,
-                     next && c == 0 ? next + k * BAND * (int64_t)size_of(s) : NULL, stop);
+            multiply_block(s, count, some, depth, offset(s, rows, k), ld, 1,
+                           offset(s, Q, c * d + k * some), some, offset(s, S, c), width,
+                           next && c == 0 ? next + k * BAND * (int64_t)size_of(s) : NULL, stop);
         }
     }
 }
 
 /* What rows are when a unit for tiles multiplies them. */
-static cgam_dtype type_of(const cgam_gemm_pass *s) { return in_place(s) ? s->Z->dtype : CGAM_F32; }
+static cgam_dtype type_of_rows(const cgam_gemm_pass *s)
+{
+    return reads_in_place(s) ? s->Z->dtype : CGAM_F32;
+}
 
 static void scale_rows(const cgam_gemm_pass *s, int64_t i, int64_t count, void *S)
 {
@@ -203,7 +210,7 @@ typedef struct space {
     double *shrink;
 } space;
 
-static void shrink(const cgam_gemm_pass *s, cgam_gemm_pass_tile *t, float *few, double *Y)
+static void shrink_sums(const cgam_gemm_pass *s, cgam_gemm_pass_tile *t, float *few, double *Y)
 {
     int64_t width = s->width, block = s->block;
     for (int64_t at = 0; at < s->panel; at += block) {
@@ -218,7 +225,7 @@ static void shrink(const cgam_gemm_pass *s, cgam_gemm_pass_tile *t, float *few, 
 }
 
 /* Some lines at a time: a copy of so few bytes by gcc's "rep movs" takes three times as long. */
-static void copy(size_t bytes, const char *from, char *to)
+static void copy_lines(size_t bytes, const char *from, char *to)
 {
     for (; bytes >= 64; bytes -= 64, from += 64, to += 64) memcpy(to, from, 64);
     memcpy(to, from, bytes);
@@ -226,32 +233,32 @@ static void copy(size_t bytes, const char *from, char *to)
 
 /* Y += the rows of a tile by their weights. Where vectors are taken by panels, columns go by blocks, which are
  * copied: all panels find them in the first-level cache, in which rows at a distance of some pages have no room together. */
-static void read_out(const cgam_gemm_pass *s, const cgam_gemm_pass_tile *t, const void *rows,
-                     int64_t ld, void *block, void *Y, const char *next, const char *stop)
+static void add_readout(const cgam_gemm_pass *s, const cgam_gemm_pass_tile *t, const void *rows,
+                        int64_t ld, void *block, void *Y, const char *next, const char *stop)
 {
     int64_t d = s->Z->d, width = s->width, wide = BLOCK_ROW / (int64_t)size_of(s);
     if (!block) {
-        multiply(s, d, width, t->count, rows, 1, ld, t->S, width, Y, width, next, stop);
+        multiply_block(s, d, width, t->count, rows, 1, ld, t->S, width, Y, width, next, stop);
         return;
     }
     for (int64_t j = 0; j < d; j += wide) {
         int64_t some = d - j < wide ? d - j : wide;
         for (int64_t r = 0; r < t->count; r++)
-            copy((size_t)some * size_of(s), offset(s, rows, r * ld + j),
-                 offset(s, block, r * wide));
+            copy_lines((size_t)some * size_of(s), offset(s, rows, r * ld + j),
+                       offset(s, block, r * wide));
         const char *from = next ? next + (stop - next) * j / d : NULL;
         const char *to = next ? next + (stop - next) * (j + some) / d : NULL;
-        multiply(s, some, width, t->count, block, 1, wide, t->S, width, offset(s, Y, j * width),
-                 width, from, to);
+        multiply_block(s, some, width, t->count, block, 1, wide, t->S, width,
+                       offset(s, Y, j * width), width, from, to);
     }
 }
 
 /* The same by digits. */
-static void read_out_digits(const cgam_gemm_pass *s, const cgam_gemm_pass_tile *t, const void *rows,
-                            int64_t ld, const space *w)
+static void add_readout_digits(const cgam_gemm_pass *s, const cgam_gemm_pass_tile *t,
+                               const void *rows, int64_t ld, const space *w)
 {
     const cgam_digits *digits = s->digits;
-    cgam_dtype type = type_of(s);
+    cgam_dtype type = type_of_rows(s);
     int64_t d = s->Z->d;
     if (!s->X && !s->X2) digits->largest(type, t->count, d, rows, ld, w->largest);
     for (int64_t u = 0; u < t->count; u += CGAM_DIGITS_ROWS) {
@@ -272,7 +279,8 @@ static void score_digits(const cgam_gemm_pass *s, int64_t count, const void *row
     void *to[] = {S, S2};
     for (int k = 0; k < 2; k++)
         if (Q[k])
-            s->digits->score(type_of(s), count, s->width, s->Z->d, rows, ld, Q[k], to[k], largest);
+            s->digits->score(type_of_rows(s), count, s->width, s->Z->d, rows, ld, Q[k], to[k],
+                             largest);
 }
 
 /* S and S2 of a tile, whose rows are at `rows` then, ld apart. */
@@ -283,25 +291,25 @@ static const void *score_tile(const cgam_gemm_pass *s, const cgam_gemm_pass_tile
     int64_t width = s->width, end = cgam_gemm_pass_begin(s, t->chunk + 1);
     bool ahead = (int64_t)cgam_dtype_size(Z->dtype) * Z->d < SHORT_ROW;
     if (s->digits) {
-        const void *tile = fetch(s, t->begin, t->count, w->rows, ld);
+        const void *tile = fetch_rows(s, t->begin, t->count, w->rows, ld);
         score_digits(s, t->count, tile, *ld, w->S, w->S2, w->largest);
         return tile;
     }
     for (int64_t u = 0; u < t->count; u += BAND) {
         int64_t count = t->count - u < BAND ? t->count - u : BAND, i = t->begin + u;
-        const void *band = fetch(s, i, count, offset(s, w->rows, u * s->ld), ld);
+        const void *band = fetch_rows(s, i, count, offset(s, w->rows, u * s->ld), ld);
         const char *next = NULL, *stop = NULL;
         if (ahead && i + count < end) {
             next = cgam_rows_at(Z, i + count);
             stop = cgam_rows_at(Z, i + 2 * count < end ? i + 2 * count : end);
         }
-        if (s->X) score(s, band, *ld, count, s->Q, offset(s, w->S, u * width), next, stop);
-        if (s->X2) score(s, band, *ld, count, s->Q2, offset(s, w->S2, u * width), NULL, NULL);
+        if (s->X) score_band(s, band, *ld, count, s->Q, offset(s, w->S, u * width), next, stop);
+        if (s->X2) score_band(s, band, *ld, count, s->Q2, offset(s, w->S2, u * width), NULL, NULL);
     }
-    return in_place(s) ? cgam_rows_at(Z, t->begin) : w->rows;
+    return reads_in_place(s) ? cgam_rows_at(Z, t->begin) : w->rows;
 }
 
-static void take_tile(const cgam_gemm_pass *s, cgam_gemm_pass_tile *t, space *w, double *Y)
+static void pass_tile(const cgam_gemm_pass *s, cgam_gemm_pass_tile *t, space *w, double *Y)
 {
     int64_t ld = 0, end = cgam_gemm_pass_begin(s, t->chunk + 1);
     const void *rows = score_tile(s, t, w, &ld);
@@ -312,10 +320,10 @@ static void take_tile(const cgam_gemm_pass *s, cgam_gemm_pass_tile *t, space *w,
     scale_rows(s, t->begin, t->count, t->S2);
     s->weigh(s->arg, t);
     if (!Y) return;
-    if (t->shrinks) shrink(s, t, w->Y, Y);
+    if (t->shrinks) shrink_sums(s, t, w->Y, Y);
     scale_rows(s, t->begin, t->count, t->S);
     if (s->digits) {
-        read_out_digits(s, t, rows, ld, w);
+        add_readout_digits(s, t, rows, ld, w);
         return;
     }
     const char *next = NULL, *stop = NULL;
@@ -324,10 +332,10 @@ static void take_tile(const cgam_gemm_pass *s, cgam_gemm_pass_tile *t, space *w,
         next = (const char *)s->state + from * s->state_row;
         stop = (const char *)s->state + to * s->state_row;
     }
-    read_out(s, t, rows, ld, w->block, s->wide ? (void *)Y : w->Y, next, stop);
+    add_readout(s, t, rows, ld, w->block, s->wide ? (void *)Y : w->Y, next, stop);
 }
 
-static cgam_status run_chunk(void *arg, int64_t chunk)
+static cgam_status pass_chunk(void *arg, int64_t chunk)
 {
     const cgam_gemm_pass *s = arg;
     if (cgam_interrupted(s->env)) return CGAM_E_INTERRUPTED;
@@ -335,7 +343,7 @@ static cgam_status run_chunk(void *arg, int64_t chunk)
     bool few = s->reads && !s->wide;
     bool blocks = s->reads && !s->digits && panel_width(s, 0) < s->width;
     space w = {0};
-    if (!in_place(s)) w.rows = cgam_alloc(s->env, (size_t)(s->tile * s->ld), size_of(s));
+    if (!reads_in_place(s)) w.rows = cgam_alloc(s->env, (size_t)(s->tile * s->ld), size_of(s));
     w.S = cgam_alloc(s->env, area, size_of(s));
     if (s->X2) w.S2 = cgam_alloc(s->env, area, size_of(s));
     if (few) w.Y = cgam_zalloc(s->env, panel, sizeof *w.Y);
@@ -347,7 +355,7 @@ static cgam_status run_chunk(void *arg, int64_t chunk)
         w.weights = cgam_alloc(s->env, 1, s->digits->weights_room);
     }
     cgam_status status = CGAM_OK;
-    if ((!in_place(s) && !w.rows) || !w.S || (s->X2 && !w.S2) || (few && !w.Y) ||
+    if ((!reads_in_place(s) && !w.rows) || !w.S || (s->X2 && !w.S2) || (few && !w.Y) ||
         (blocks && !w.block) || !w.shrink || (s->digits && (!w.largest || !w.weights))) {
         status = cgam_fail_nomem(s->env, "a tile of scores");
         goto done;
@@ -358,8 +366,9 @@ static cgam_status run_chunk(void *arg, int64_t chunk)
     int64_t end = cgam_gemm_pass_begin(s, chunk + 1), since = 0;
     for (int64_t i = cgam_gemm_pass_begin(s, chunk); i < end; i += s->tile) {
         cgam_gemm_pass_tile t = {.chunk = chunk, .begin = i};
+        if (s->notes) t.note = s->noted + (size_t)chunk * s->notes;
         t.count = end - i < s->tile ? end - i : s->tile;
-        take_tile(s, &t, &w, Y);
+        pass_tile(s, &t, &w, Y);
         since += t.count;
         if (few && (since + s->tile > CGAM_GEMM_PASS_FLUSH || i + t.count == end)) {
             s->gemm->gather(s->panel, w.Y, Y);
@@ -381,7 +390,18 @@ done:
 
 cgam_status cgam_gemm_pass_run(cgam_gemm_pass *s)
 {
-    return cgam_rows_run(s->env, s->Z, s->chunks, run_chunk, s);
+    if (s->notes) memset(s->noted, 0, (size_t)s->chunks * s->notes);
+    return cgam_rows_run(s->env, s->Z, s->chunks, pass_chunk, s);
+}
+
+cgam_status cgam_gemm_pass_share(const cgam_gemm_pass *s)
+{
+    return cgam_rows_share(s->env, s->Z, s->chunks, s->notes, s->noted);
+}
+
+const void *cgam_gemm_pass_noted(const cgam_gemm_pass *s, int64_t k)
+{
+    return k < s->chunks ? s->noted + (size_t)k * s->notes : NULL;
 }
 
 typedef struct joining {
@@ -392,11 +412,11 @@ typedef struct joining {
 enum { JOIN_NUMBERS = 256 * CGAM_GEMM_PASS_WIDTH };
 
 /* Sums lie in lines: a block of columns for all vectors. */
-static int64_t line_of(const cgam_gemm_pass *s) { return s->block * s->width; }
+static int64_t line_size(const cgam_gemm_pass *s) { return s->block * s->width; }
 
 static int64_t join_lines(const cgam_gemm_pass *s)
 {
-    int64_t lines = JOIN_NUMBERS / line_of(s);
+    int64_t lines = JOIN_NUMBERS / line_size(s);
     return lines > 1 ? lines : 1;
 }
 
@@ -404,10 +424,10 @@ static cgam_status join_some(void *arg, int64_t item)
 {
     const joining *job = arg;
     const cgam_gemm_pass *s = job->s;
-    int64_t line = line_of(s), begin = item * join_lines(s), from, to;
+    int64_t line = line_size(s), begin = item * join_lines(s), from, to;
     int64_t end = at_most(begin + join_lines(s), s->panel / line);
     cgam_rows_here(s->Z, s->chunks, &from, &to);
-    for (int64_t c = from; c < to; c++) {
+    for (int64_t c = from; c < to && job->factor; c++) {
         const double *factor = job->factor + c * s->vectors;
         for (int64_t k = begin; k < end; k++) {
             double *Y = s->Y + c * s->panel + k * line;
@@ -424,20 +444,20 @@ cgam_status cgam_gemm_pass_join(const cgam_gemm_pass *s, const double *factor, d
 {
     int64_t d = s->Z->d;
     joining job = {s, factor};
-    double *part[CGAM_CHUNKS_MAX] = {NULL}, *room = NULL, *total;
+    double *part[CGAM_CHUNKS_MAX] = {NULL}, *buffer = NULL, *total;
     int64_t from, to;
     cgam_rows_here(s->Z, s->chunks, &from, &to);
     for (int64_t c = from; c < to; c++) part[c] = s->Y + c * s->panel;
-    if (!part[0]) room = cgam_alloc(s->env, (size_t)s->panel, sizeof *room);
-    if (!part[0] && !room) return cgam_fail_nomem(s->env, "a batch of queries");
-    int64_t lines = s->panel / line_of(s), some = join_lines(s);
+    if (!part[0]) buffer = cgam_alloc(s->env, (size_t)s->panel, sizeof *buffer);
+    if (!part[0] && !buffer) return cgam_fail_nomem(s->env, "a batch of queries");
+    int64_t lines = s->panel / line_size(s), some = join_lines(s);
     cgam_status status = cgam_parallel(s->env, (lines + some - 1) / some, join_some, &job);
     if (status == CGAM_OK)
-        status = cgam_rows_join_rest(s->env, s->Z, s->chunks, s->panel, part, room, &total);
+        status = cgam_rows_join_rest(s->env, s->Z, s->chunks, s->panel, part, buffer, &total);
     for (int64_t j = 0; j < d && status == CGAM_OK; j++)
         for (int64_t v = 0; v < s->vectors; v++)
-            Y[v][j] = total[j / s->block * line_of(s) + v * s->block + j % s->block];
-    cgam_free(s->env, room);
+            Y[v][j] = total[j / s->block * line_size(s) + v * s->block + j % s->block];
+    cgam_free(s->env, buffer);
     return status;
 }
 
@@ -445,15 +465,15 @@ cgam_status cgam_gemm_pass_look(const cgam_gemm_pass *s, int64_t row, void *S, v
 {
     int64_t ld;
     int64_t blocks = cgam_digits_blocks(s->Z->d);
-    void *room = cgam_alloc(s->env, (size_t)(s->ld + blocks), size_of(s));
-    if (!room) return cgam_fail_nomem(s->env, "a row");
-    const void *one = fetch(s, row, 1, room, &ld);
-    if (s->digits) score_digits(s, 1, one, ld, S, S2, (float *)room + s->ld);
-    else score(s, one, ld, 1, s->Q, S, NULL, NULL);
-    if (!s->digits && s->X2) score(s, one, ld, 1, s->Q2, S2, NULL, NULL);
+    void *buffer = cgam_alloc(s->env, (size_t)(s->ld + blocks), size_of(s));
+    if (!buffer) return cgam_fail_nomem(s->env, "a row");
+    const void *one = fetch_rows(s, row, 1, buffer, &ld);
+    if (s->digits) score_digits(s, 1, one, ld, S, S2, (float *)buffer + s->ld);
+    else score_band(s, one, ld, 1, s->Q, S, NULL, NULL);
+    if (!s->digits && s->X2) score_band(s, one, ld, 1, s->Q2, S2, NULL, NULL);
     scale_rows(s, row, 1, S);
     scale_rows(s, row, 1, s->X2 ? S2 : NULL);
-    cgam_free(s->env, room);
+    cgam_free(s->env, buffer);
     return CGAM_OK;
 }
 
@@ -478,7 +498,7 @@ cgam_status cgam_gemm_pass_scores(cgam_env *env, const cgam_rows *Z, int64_t cou
     cgam_status status = CGAM_OK;
     for (int64_t k = 0; k < count && status == CGAM_OK; k += CGAM_GEMM_PASS_WIDTH) {
         int64_t some = count - k < CGAM_GEMM_PASS_WIDTH ? count - k : CGAM_GEMM_PASS_WIDTH;
-        int64_t apart = cgam_rows_span(Z).size;
+        int64_t apart = cgam_vec_size(Z);
         scores job = {.count = some, .apart = apart, .out = out + k * apart};
         job.pass = (cgam_gemm_pass){.env = env,
                                     .Z = Z,

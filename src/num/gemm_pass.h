@@ -43,6 +43,7 @@ typedef struct cgam_gemm_pass_tile {
     void *S, *S2;   /* [count, width] scores of the two sets, scaled as the rows are */
     double *shrink; /* [width] all one */
     bool shrinks;
+    void *note; /* of the chunk, with notes: zero before its first tile */
 } cgam_gemm_pass_tile;
 
 typedef struct cgam_gemm_pass {
@@ -60,6 +61,7 @@ typedef struct cgam_gemm_pass {
     const void
         *state; /* [n] rows of state_row bytes that weigh reads, to be fetched ahead; or NULL */
     int64_t state_row;
+    size_t notes; /* bytes that weigh notes of a chunk, or 0 */
     /* by cgam_gemm_pass_new */
     const cgam_gemm *gemm;
     const cgam_digits *digits; /* products by digits, else NULL */
@@ -67,6 +69,7 @@ typedef struct cgam_gemm_pass {
     void *Q, *Q2; /* panels one after the other, each [d, its width]; or as digits lay them */
     double *Y;    /* [chunks, panel] the sums: [d / block, width, block] */
     int64_t panel, block;
+    char *noted; /* [chunks, notes] */
 } cgam_gemm_pass;
 
 /* Fills in the rest; to be freed also after a failure. */
@@ -82,7 +85,10 @@ void cgam_gemm_pass_load(cgam_gemm_pass *s);
 /* out [count, n] = Z X' in double, any count; X [count, d]. */
 cgam_status cgam_gemm_pass_scores(cgam_env *env, const cgam_rows *Z, int64_t count, const double *X,
                                   double *out);
-/* Y[vectors, d] = sum over chunks c of factor[c, v] times the sums of vector v, which are lost. */
+/* The notes of all chunks, after a pass; NULL past the last. */
+cgam_status cgam_gemm_pass_share(const cgam_gemm_pass *s);
+const void *cgam_gemm_pass_noted(const cgam_gemm_pass *s, int64_t k);
+/* Y[vectors, d] = sum over chunks c of factor[c, v] (NULL: 1) times the sums of vector v, which are lost. */
 cgam_status cgam_gemm_pass_join(const cgam_gemm_pass *s, const double *factor, double *const *Y);
 /* S[width] of a single row, in the bits that the pass has; room for [width] doubles each. */
 cgam_status cgam_gemm_pass_look(const cgam_gemm_pass *s, int64_t row, void *S, void *S2);

@@ -37,8 +37,8 @@ typedef struct gram {
 
 /* Columns [c, c + wide) of `count` rows from i on, times w where it is given, as blocks
  * [depth, ld] of BLOCK columns. What is beyond the last column stays what it was. */
-static void widen(const gram *job, int64_t i, int64_t count, int64_t c, int64_t wide,
-                  const double *w, double *to)
+static void widen_columns(const gram *job, int64_t i, int64_t count, int64_t c, int64_t wide,
+                          const double *w, double *to)
 {
     const cgam_rows *Z = job->Z;
     int64_t size = (int64_t)cgam_dtype_size(Z->dtype), ld = job->ld;
@@ -52,7 +52,7 @@ static void widen(const gram *job, int64_t i, int64_t count, int64_t c, int64_t 
     }
 }
 
-static const double *column(const gram *job, const double *blocks, int64_t j)
+static const double *column_at(const gram *job, const double *blocks, int64_t j)
 {
     return blocks + j / BLOCK * job->depth * job->ld + j % BLOCK;
 }
@@ -67,8 +67,8 @@ static void add_corner(const gram *job, int64_t q, int64_t count, int64_t tall, 
     for (int64_t s = q; s < q + step && s < width; s += lanes) {
         double tile[WIDTH_MAX * LANES_MAX];
         memset(tile, 0, (size_t)((bottom - s) * lanes) * sizeof *tile);
-        job->gemm->mul64(bottom - s, lanes, count, column(job, left, s), 1, ld,
-                         column(job, right, s), ld, tile, lanes, NULL, NULL);
+        job->gemm->mul64(bottom - s, lanes, count, column_at(job, left, s), 1, ld,
+                         column_at(job, right, s), ld, tile, lanes, NULL, NULL);
         for (int64_t r = s; r < bottom; r++)
             for (int64_t k = s; k < s + lanes && k < width && k <= r; k++)
                 C[r * job->ldc + k] += tile[(r - s) * lanes + k - s];
@@ -95,16 +95,16 @@ static cgam_status gram_columns(void *arg, int64_t item)
     for (int64_t i = from; status == CGAM_OK && i < end; i += job->depth) {
         int64_t count = end - i < job->depth ? end - i : job->depth;
         if (cgam_interrupted(job->env)) status = CGAM_E_INTERRUPTED;
-        widen(job, i, count, c, tall, NULL, left);
-        widen(job, i, count, c, width, job->w, right);
+        widen_columns(job, i, count, c, tall, NULL, left);
+        widen_columns(job, i, count, c, width, job->w, right);
         for (int64_t j = 0; j < tall; j += BLOCK)
             for (int64_t q = 0; q < width && q < j + BLOCK; q += step) {
                 int64_t top = q + step > j ? q + step : j;
                 int64_t bottom = j + BLOCK < tall ? j + BLOCK : tall;
                 if (q >= j) add_corner(job, q, count, tall, width, left, right, C);
                 if (top < bottom)
-                    job->gemm->mul64(bottom - top, step, count, column(job, left, top), 1, ld,
-                                     column(job, right, q), ld, C + top * job->ldc + q, job->ldc,
+                    job->gemm->mul64(bottom - top, step, count, column_at(job, left, top), 1, ld,
+                                     column_at(job, right, q), ld, C + top * job->ldc + q, job->ldc,
                                      NULL, NULL);
             }
     }
@@ -138,7 +138,7 @@ typedef struct sum {
 enum { SUMS_MAX = 32 };
 
 /* The sum of slice k; pairs that are complete become one. */
-static void take(const gram *job, int64_t k, double *C, sum *sums, int64_t *count)
+static void take_slice(const gram *job, int64_t k, double *C, sum *sums, int64_t *count)
 {
     int64_t size = job->Z->d * job->Z->d;
     sums[(*count)++] = (sum){k, 1, C};
@@ -156,17 +156,17 @@ static void take(const gram *job, int64_t k, double *C, sum *sums, int64_t *coun
 }
 
 /* All sums of other ranks too, in *all [d, d]. */
-static cgam_status gather(const gram *job, sum *sums, int64_t count, double **all)
+static cgam_status gather_sums(const gram *job, sum *sums, int64_t count, double **all)
 {
     int64_t size = job->Z->d * job->Z->d;
     double *part[CGAM_CHUNKS_MAX] = {0};
     cgam_status status = CGAM_OK;
     for (int64_t i = 0; i < count; i++) part[sums[i].k] = sums[i].C;
-    double *total, *room = part[0] ? NULL : cgam_alloc(job->env, (size_t)size, sizeof *room);
-    if (!part[0] && !room) return cgam_fail_nomem(job->env, "slices of a Gram matrix");
-    status = cgam_rows_join_rest(job->env, job->Z, job->slices, size, part, room, &total);
-    *all = room;
-    if (!room) { /* the first of ours has it */
+    double *total, *buffer = part[0] ? NULL : cgam_alloc(job->env, (size_t)size, sizeof *buffer);
+    if (!part[0] && !buffer) return cgam_fail_nomem(job->env, "slices of a Gram matrix");
+    status = cgam_rows_join_rest(job->env, job->Z, job->slices, size, part, buffer, &total);
+    *all = buffer;
+    if (!buffer) { /* the first of ours has it */
         *all = sums[0].C;
         sums[0].C = NULL;
     }
@@ -174,30 +174,30 @@ static cgam_status gather(const gram *job, sum *sums, int64_t count, double **al
 }
 
 /* A wide matrix has panels enough for all threads, and its slices come one after the other. */
-static cgam_status by_slices(gram *job, double **all)
+static cgam_status gram_by_slices(gram *job, double **all)
 {
     const cgam_rows *Z = job->Z;
     int64_t from, to, count = 0, batch = job->items > 2 ? 1 : SLICES_MAX;
     sum sums[SUMS_MAX] = {0};
-    double *room[SLICES_MAX];
+    double *buffer[SLICES_MAX];
     cgam_status status = CGAM_OK;
     cgam_rows_here(Z, job->slices, &from, &to);
     for (int64_t k = from; k < to && status == CGAM_OK; k += batch) {
         int64_t some = to - k < batch ? to - k : batch, made = 0;
         for (; made < some; made++) {
-            room[made] = cgam_zalloc(job->env, (size_t)(Z->d * Z->d), sizeof **room);
-            if (!room[made]) break;
+            buffer[made] = cgam_zalloc(job->env, (size_t)(Z->d * Z->d), sizeof **buffer);
+            if (!buffer[made]) break;
         }
         job->first = k;
-        job->slice = room;
+        job->slice = buffer;
         if (made < some) status = cgam_fail_nomem(job->env, "slices of a Gram matrix");
         else status = cgam_parallel(job->env, some * job->items, gram_columns, job);
         for (int64_t i = 0; i < made; i++) {
-            if (status == CGAM_OK) take(job, k + i, room[i], sums, &count);
-            else cgam_free(job->env, room[i]);
+            if (status == CGAM_OK) take_slice(job, k + i, buffer[i], sums, &count);
+            else cgam_free(job->env, buffer[i]);
         }
     }
-    if (status == CGAM_OK) status = gather(job, sums, count, all);
+    if (status == CGAM_OK) status = gather_sums(job, sums, count, all);
     for (int64_t i = 0; i < count; i++) cgam_free(job->env, sums[i].C);
     job->slice = NULL;
     return status;
@@ -217,13 +217,13 @@ cgam_status cgam_rows_gram(cgam_env *env, const cgam_rows *Z, const double *w, d
                 .slices = cgam_rows_gram_slices(Z->n, d),
                 .depth = d <= BLOCK ? DEPTH_MAX : DEPTH,
                 .slice = &C};
-    if (job.depth > Z->n) job.depth = Z->n; /* a small bank's rows need no more room */
+    if (job.depth > Z->n) job.depth = Z->n; /* a small bank's rows need no more buffer */
     /* whole vector panels, and no power of two */
     job.ld = (d < BLOCK ? (d + WIDTH_MAX - 1) / WIDTH_MAX * WIDTH_MAX : BLOCK) + 8;
     if (job.slices == 1) return cgam_parallel(env, job.items, gram_columns, &job);
     job.ldc = d;
     double *all = NULL;
-    cgam_status status = by_slices(&job, &all);
+    cgam_status status = gram_by_slices(&job, &all);
     for (int64_t i = 0; i < d && status == CGAM_OK; i++)
         for (int64_t j = 0; j <= i; j++) C[i * ldc + j] += all[i * d + j];
     cgam_free(env, all);

@@ -10,8 +10,8 @@
  * missed it and goes on from a fresh vector with that knowledge. */
 #include "base/blas.h"
 #include "num/dplr.h"
-#include "num/ranks.h"
 #include "num/rounding.h"
+#include "num/vec.h"
 
 #include <math.h>
 #include <string.h>
@@ -36,20 +36,17 @@ static double at_place(uint64_t place)
 
 /* The entry of x that `rank` others are below or beside, by halving where it may be: nothing is sorted, and nobody
  * needs all of it. [low, high] holds it. */
-static cgam_status select_entry(cgam_env *env, const cgam_rows *Z, const double *x, int64_t rank,
-                                double low, double high, double *out)
+static cgam_status select_entry(const cgam_rows *Z, const double *x, int64_t rank, double low,
+                                double high, double *out)
 {
     uint64_t from = place_of(low + 0.0), to = place_of(high + 0.0);
     cgam_status status = CGAM_OK;
     while (from < to && status == CGAM_OK) {
         uint64_t middle = from + (to - from) / 2;
-        double limit = at_place(middle);
-        cgam_tally t;
-        cgam_tally_open(&t, Z, "+");
-        while (cgam_tally_next(&t))
-            for (int64_t i = t.from; i < t.to; i++) t.x[0] += x[i] <= limit;
-        status = cgam_tally_close(env, &t);
-        if (t.x[0] > (double)rank) to = middle;
+        double limit = at_place(middle), below;
+        CGAM_REDUCE(Z, i, CGAM_SUM(below)) below += x[i] <= limit;
+        status = cgam_rows_status(Z);
+        if (below > (double)rank) to = middle;
         else from = middle + 1;
     }
     *out = at_place(from);
@@ -60,28 +57,23 @@ cgam_status cgam_dplr_bracket(cgam_env *env, const cgam_dplr_spec *spec, double 
 {
     const cgam_rows *Z = spec->Z;
     int64_t rank = (spec->a > 0 ? Z->d : 0) + (spec->w != NULL);
-    double *above = cgam_vectors_new(env, Z, 1), e, entry;
+    double *above = cgam_vec_new(env, Z, 1), e, entry, least, most;
     if (!above) return cgam_fail_nomem(env, "a bracket");
-    cgam_tally t;
-    cgam_tally_open(&t, Z, "<<<>");
-    while (cgam_tally_next(&t))
-        for (int64_t i = t.from; i < t.to; i++) {
-            double D = cgam_dplr_pivot(spec, i, &e);
-            t.x[0] = fmin(t.x[0], spec->a == 0 && !spec->w ? D : cgam_below(D - e));
-            above[i] = cgam_above(D + e) + 0.0; /* no -0 */
-            t.x[2] = fmin(t.x[2], above[i]);
-            t.x[3] = fmax(t.x[3], above[i]);
-            t.x[1] = fmin(t.x[1], cgam_dplr_diagonal(spec, i, &e) + e);
-        }
-    cgam_status status = cgam_tally_close(env, &t);
-    *lo = t.x[0];
-    *hi = t.x[1];
+    CGAM_REDUCE(Z, i, CGAM_MIN(*lo), CGAM_MIN(*hi), CGAM_MIN(least), CGAM_MAX(most)) {
+        double D = cgam_dplr_pivot(spec, i, &e);
+        *lo = fmin(*lo, spec->a == 0 && !spec->w ? D : cgam_below(D - e));
+        above[i] = cgam_above(D + e) + 0.0; /* no -0 */
+        least = fmin(least, above[i]);
+        most = fmax(most, above[i]);
+        *hi = fmin(*hi, cgam_dplr_diagonal(spec, i, &e) + e);
+    }
+    cgam_status status = cgam_rows_status(Z);
     if (status == CGAM_OK && rank < Z->n) {
-        status = select_entry(env, Z, above, rank, t.x[2], t.x[3], &entry);
+        status = select_entry(Z, above, rank, least, most, &entry);
         *hi = fmin(*hi, entry);
     }
     if (spec->a == 0 && !spec->w) *hi = *lo; /* T is diagonal */
-    cgam_vectors_free(env, Z, above);
+    cgam_vec_free(env, Z, above);
     return status;
 }
 
@@ -178,7 +170,6 @@ typedef struct search {
     const cgam_dplr_spec *spec;
     cgam_dplr *inverse; /* T - shift, factored */
     double shift;
-    cgam_span here;
     int width;     /* Lanczos vectors before a restart, at most BASIS_MAX */
     double *basis; /* [width + 1, n], orthonormal */
     double *x, *y; /* [n] the current vector, and a product */
@@ -186,12 +177,12 @@ typedef struct search {
 } search;
 
 /* A vector with no special direction: a fixed sequence, so that results repeat. */
-static void start_vector(cgam_span here, int round, double *x)
+static void start_vector(const cgam_rows *Z, int round, double *x)
 {
     uint64_t state = 0x9e3779b97f4a7c15u * (uint64_t)(round + 1);
-    for (int64_t i = 0; i < here.to; i++) {
+    for (int64_t i = 0; i < cgam_vec_end(Z); i++) {
         state = state * 6364136223846793005u + 1442695040888963407u;
-        if (i >= here.from) x[i] = (double)(state >> 11) * 0x1p-53 - 0.5;
+        if (i >= cgam_vec_begin(Z)) x[i] = (double)(state >> 11) * 0x1p-53 - 0.5;
     }
 }
 
@@ -200,27 +191,27 @@ static void start_vector(cgam_span here, int round, double *x)
 static cgam_status lanczos(search *s, double small, double *residual)
 {
     const cgam_rows *Z = s->spec->Z;
-    int64_t from = s->here.from, to = s->here.to, apart = s->here.size;
+    int64_t apart = cgam_vec_size(Z);
     double diag[BASIS_MAX], off[BASIS_MAX], d[BASIS_MAX], e[BASIS_MAX],
         vectors[BASIS_MAX * BASIS_MAX];
-    double norm = cgam_vectors_norm(s->env, Z, s->x);
+    double norm = cgam_vec_norm(Z, s->x);
     int size = 0;
     *residual = INFINITY;
-    for (int64_t i = from; i < to; i++) s->basis[i] = s->x[i] / norm;
+    CGAM_EACH_ROW(Z, i) s->basis[i] = s->x[i] / norm;
     for (int j = 0; j < s->width && j < Z->n; j++) {
         double *v = s->basis + (int64_t)j * apart, *next = v + apart;
         cgam_status status = cgam_dplr_solve_once(s->inverse, v, next, s->y);
         if (status != CGAM_OK) return status;
-        diag[j] = cgam_vectors_dot(s->env, Z, v, next);
+        diag[j] = cgam_vec_dot(Z, v, next);
         for (int twice = 0; twice < 2; twice++) { /* full reorthogonalisation */
             for (int k = 0; k <= j; k++) {
-                double *u = s->basis + (int64_t)k * apart, c = cgam_vectors_dot(s->env, Z, u, next);
-                for (int64_t i = from; i < to; i++) next[i] -= c * u[i];
+                double *u = s->basis + (int64_t)k * apart, c = cgam_vec_dot(Z, u, next);
+                CGAM_EACH_ROW(Z, i) next[i] -= c * u[i];
             }
         }
-        off[j] = cgam_vectors_norm(s->env, Z, next);
+        off[j] = cgam_vec_norm(Z, next);
         size = j + 1;
-        status = cgam_rows_ended(Z);
+        status = cgam_rows_status(Z);
         if (status != CGAM_OK) return status;
         memcpy(d, diag, sizeof d);
         memcpy(e, off, sizeof e);
@@ -230,14 +221,14 @@ static cgam_status lanczos(search *s, double small, double *residual)
         double *ritz = vectors + (size_t)(size - 1) * (size_t)size;
         *residual = off[j] * fabs(ritz[size - 1]) / d[size - 1];
         if (*residual <= small || off[j] <= 1e-14 * d[size - 1]) break;
-        for (int64_t i = from; i < to; i++) next[i] /= off[j];
+        CGAM_EACH_ROW(Z, i) next[i] /= off[j];
     }
     double *ritz = vectors + (size_t)(size - 1) * (size_t)size;
-    cgam_vectors_fill(Z, s->x, 0);
+    cgam_vec_fill(Z, s->x, 0);
     for (int k = 0; k < size; k++)
-        for (int64_t i = from; i < to; i++) s->x[i] += ritz[k] * s->basis[(int64_t)k * apart + i];
-    norm = cgam_vectors_norm(s->env, Z, s->x);
-    for (int64_t i = from; i < to; i++) s->x[i] /= norm;
+        CGAM_EACH_ROW(Z, i) s->x[i] += ritz[k] * s->basis[(int64_t)k * apart + i];
+    norm = cgam_vec_norm(Z, s->x);
+    CGAM_EACH_ROW(Z, i) s->x[i] /= norm;
     return CGAM_OK;
 }
 
@@ -256,9 +247,9 @@ static cgam_status shifted(search *s, double shift, double **D, cgam_dplr_spec *
     *D = NULL;
     out->level -= shift;
     if (!s->spec->D) return CGAM_OK;
-    *D = cgam_vectors_new(s->env, s->spec->Z, 1);
+    *D = cgam_vec_new(s->env, s->spec->Z, 1);
     if (!*D) return cgam_fail_nomem(s->env, "a shifted operator");
-    for (int64_t i = s->here.from; i < s->here.to; i++) (*D)[i] = s->spec->D[i] - shift;
+    CGAM_EACH_ROW(s->spec->Z, i) (*D)[i] = s->spec->D[i] - shift;
     out->D = *D;
     return CGAM_OK;
 }
@@ -269,7 +260,7 @@ static cgam_status factor_shifted(search *s, double shift, cgam_dplr **out)
     cgam_dplr_spec spec;
     cgam_status status = shifted(s, shift, &D, &spec);
     if (status == CGAM_OK) status = cgam_dplr_new(s->env, &spec, out);
-    cgam_vectors_free(s->env, s->spec->Z, D);
+    cgam_vec_free(s->env, s->spec->Z, D);
     return status;
 }
 
@@ -280,31 +271,28 @@ static cgam_status rayleigh(search *s, double *value, double *above)
     const cgam_dplr_spec *spec = s->spec;
     const cgam_rows *Z = spec->Z;
     double gamma = cgam_gamma((double)Z->n + 8), total, e;
-    double square = cgam_vectors_dot(s->env, Z, s->x, s->x);
-    cgam_tally sums;
-    cgam_tally_open(&sums, Z, "++");
-    while (cgam_tally_next(&sums))
-        for (int64_t i = sums.from; i < sums.to; i++) {
-            double D = cgam_dplr_pivot(spec, i, &e);
-            s->y[i] = D * s->x[i];
-            sums.x[0] += s->x[i] * s->x[i] * (e + fabs(D) * gamma);
-            sums.x[1] += fabs(s->x[i]) * sqrt(spec->norm2[i]);
-        }
-    cgam_status status = cgam_tally_close(s->env, &sums);
-    double off = sums.x[0], lengths = sums.x[1];
-    total = cgam_vectors_dot(s->env, Z, s->y, s->x);
+    double square = cgam_vec_dot(Z, s->x, s->x);
+    double off, lengths;
+    CGAM_REDUCE(Z, i, CGAM_SUM(off), CGAM_SUM(lengths)) {
+        double D = cgam_dplr_pivot(spec, i, &e);
+        s->y[i] = D * s->x[i];
+        off += s->x[i] * s->x[i] * (e + fabs(D) * gamma);
+        lengths += fabs(s->x[i]) * sqrt(spec->norm2[i]);
+    }
+    cgam_status status = cgam_rows_status(Z);
+    total = cgam_vec_dot(Z, s->y, s->x);
     if (spec->a > 0 && status == CGAM_OK) {
         status = cgam_rows_combine(s->env, spec->Z, s->x, s->sum);
         if (status != CGAM_OK) return status;
         double scaled = spec->Z->scale ? cgam_norm_error(spec->Z->d) : 0;
-        double t = cgam_vec_norm(spec->Z->d, s->sum), dt = (gamma + scaled) * lengths;
-        total += spec->a * cgam_vec_dot(spec->Z->d, s->sum, s->sum);
+        double t = cgam_array_norm(spec->Z->d, s->sum), dt = (gamma + scaled) * lengths;
+        total += spec->a * cgam_array_dot(spec->Z->d, s->sum, s->sum);
         off += spec->a * (2 * t * dt + dt * dt + t * t * cgam_gamma((double)spec->Z->d + 4) +
                           (lengths > 0 ? (double)spec->Z->d * CGAM_TINY : 0));
     }
     if (spec->w) {
-        double wx = cgam_vectors_dot(s->env, Z, spec->w, s->x);
-        double w = cgam_vectors_norm(s->env, Z, spec->w);
+        double wx = cgam_vec_dot(Z, spec->w, s->x);
+        double w = cgam_vec_norm(Z, spec->w);
         total += spec->sigma * wx * wx;
         off += spec->sigma * gamma * 3 * w * w;
     }
@@ -319,7 +307,7 @@ static cgam_status lowest_lanczos(search *s, double tol_abs, cgam_lowest *out)
     cgam_status status = factor_shifted(s, s->shift, &s->inverse);
     if (status != CGAM_OK) return status;
     out->value = out->hi;
-    start_vector(s->here, 0, s->x);
+    start_vector(s->spec->Z, 0, s->x);
     double small = 1e-9;
     for (int round = 0; round < RESTARTS_MAX; round++) {
         double residual, value, above;
@@ -349,8 +337,8 @@ static cgam_status lowest_lanczos(search *s, double tol_abs, cgam_lowest *out)
         out->value = fmin(out->value, fmax(out->value - tol_abs, out->lo));
         small = fmax(1e-2 * small, 1e-15); /* a cluster narrower than it looks converged at once */
         double keep = 1e-3; /* leave the vector found, but let the missed one grow in */
-        start_vector(s->here, round + 1, s->y);
-        for (int64_t i = s->here.from; i < s->here.to; i++) s->x[i] = keep * s->x[i] + s->y[i];
+        start_vector(s->spec->Z, round + 1, s->y);
+        CGAM_EACH_ROW(s->spec->Z, i) s->x[i] = keep * s->x[i] + s->y[i];
     }
     return CGAM_OK; /* lo and hi still hold */
 }
@@ -366,9 +354,9 @@ static cgam_status search_open(search *s, double lo, double hi, double scale)
     const cgam_rows *Z = s->spec->Z;
     s->shift = lo - fmax(0.1 * (hi - lo), 1e-10 * scale);
     s->width = basis_width(s->spec->Z);
-    s->basis = cgam_vectors_new(s->env, Z, s->width + 1);
-    s->x = cgam_vectors_new(s->env, Z, 1);
-    s->y = cgam_vectors_new(s->env, Z, 1);
+    s->basis = cgam_vec_new(s->env, Z, s->width + 1);
+    s->x = cgam_vec_new(s->env, Z, 1);
+    s->y = cgam_vec_new(s->env, Z, 1);
     s->sum = cgam_alloc(s->env, (size_t)Z->d, sizeof *s->sum);
     return s->basis && s->x && s->y && s->sum
                ? CGAM_OK
@@ -378,30 +366,27 @@ static cgam_status search_open(search *s, double lo, double hi, double scale)
 static void search_close(search *s)
 {
     cgam_dplr_free(s->inverse);
-    cgam_vectors_free(s->env, s->spec->Z, s->basis);
-    cgam_vectors_free(s->env, s->spec->Z, s->x);
-    cgam_vectors_free(s->env, s->spec->Z, s->y);
+    cgam_vec_free(s->env, s->spec->Z, s->basis);
+    cgam_vec_free(s->env, s->spec->Z, s->x);
+    cgam_vec_free(s->env, s->spec->Z, s->y);
     cgam_free(s->env, s->sum);
 }
 
 /* The largest part that an entry of the diagonal is made of, and the smallest entry. */
-static double scale_of(cgam_env *env, const cgam_dplr_spec *spec, double *least)
+static double scale_of(const cgam_dplr_spec *spec, double *least)
 {
-    cgam_tally t;
-    cgam_tally_open(&t, spec->Z, "><");
-    while (cgam_tally_next(&t))
-        for (int64_t i = t.from; i < t.to; i++) {
-            double D = cgam_dplr_pivot(spec, i, NULL), entry = cgam_dplr_diagonal(spec, i, NULL);
-            t.x[0] = fmax(t.x[0], fabs(D) + fabs(entry - D));
-            t.x[1] = fmin(t.x[1], fabs(entry));
-        }
-    *least = cgam_tally_close(env, &t) == CGAM_OK ? t.x[1] : NAN;
-    return fmax(t.x[0], 0);
+    double scale;
+    CGAM_REDUCE(spec->Z, i, CGAM_MAX(scale), CGAM_MIN(*least)) {
+        double D = cgam_dplr_pivot(spec, i, NULL), entry = cgam_dplr_diagonal(spec, i, NULL);
+        scale = fmax(scale, fabs(D) + fabs(entry - D));
+        *least = fmin(*least, fabs(entry));
+    }
+    return fmax(scale, 0);
 }
 
 cgam_status cgam_dplr_below(cgam_env *env, const cgam_dplr_spec *spec, double ceiling, bool *proved)
 {
-    search s = {.env = env, .spec = spec, .here = cgam_rows_span(spec->Z)};
+    search s = {.env = env, .spec = spec};
     double lo, hi, least, residual, value;
     cgam_status status = cgam_dplr_bracket(env, spec, &lo, &hi);
     *proved = status == CGAM_OK && hi < ceiling;
@@ -412,9 +397,9 @@ cgam_status cgam_dplr_below(cgam_env *env, const cgam_dplr_spec *spec, double ce
         *proved = status == CGAM_OK && low.hi < ceiling;
         return status;
     }
-    status = search_open(&s, lo, hi, scale_of(env, spec, &least));
+    status = search_open(&s, lo, hi, scale_of(spec, &least));
     if (status == CGAM_OK) status = factor_shifted(&s, s.shift, &s.inverse);
-    if (status == CGAM_OK) start_vector(s.here, 0, s.x);
+    if (status == CGAM_OK) start_vector(spec->Z, 0, s.x);
     for (int round = 0; round < RESTARTS_MAX && status == CGAM_OK && !*proved; round++) {
         status = lanczos(&s, 1e-6, &residual);
         if (status == CGAM_OK) status = rayleigh(&s, &value, &hi);
@@ -429,10 +414,10 @@ cgam_status cgam_dplr_lowest(cgam_env *env, const cgam_dplr_spec *spec, double t
                              bool want_vector, cgam_lowest *out)
 {
     *out = (cgam_lowest){0};
-    search s = {.env = env, .spec = spec, .here = cgam_rows_span(spec->Z)};
+    search s = {.env = env, .spec = spec};
     cgam_status status = cgam_dplr_bracket(env, spec, &out->lo, &out->hi);
     if (status != CGAM_OK) return status;
-    double least, scale = scale_of(env, spec, &least), free_lo = out->lo, free_hi = out->hi;
+    double least, scale = scale_of(spec, &least), free_lo = out->lo, free_hi = out->hi;
     out->value = out->lo == out->hi ? out->lo : 0.5 * (out->lo + out->hi);
     double width = out->hi - out->lo;
     bool matrix = by_matrix(spec);
@@ -452,7 +437,7 @@ cgam_status cgam_dplr_lowest(cgam_env *env, const cgam_dplr_spec *spec, double t
      * whose diagonal is exact, does not; where it is small, ask it. */
     if (status == CGAM_OK && spec->Z->n <= DENSE_MAX &&
         out->hi - out->lo > 1e-9 * fmax(fabs(out->value), least)) {
-        cgam_vectors_free(env, spec->Z, out->vector);
+        cgam_vec_free(env, spec->Z, out->vector);
         out->vector = NULL;
         status = lowest_dense(env, spec, want_vector, out);
     }

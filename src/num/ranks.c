@@ -8,33 +8,34 @@
 
 enum { WHOLE_MAX = 2048 }; /* memories up to which proofs may take the n x n matrix */
 
-static cgam_status lost(cgam_env *env)
+static cgam_status fail_lost(cgam_env *env)
 {
     return cgam_fail(env, CGAM_E_IO, "a message between ranks was lost");
 }
 
 /* ---- Counting ------------------------------------------------------------------------------------ */
-static void count(cgam_ranks *r, int64_t messages, size_t bytes)
+static void count_traffic(cgam_ranks *r, int64_t messages, size_t bytes)
 {
     r->traffic.messages += messages;
     r->traffic.bytes += (int64_t)bytes;
 }
 
-static bool share(cgam_ranks *r, void *data, const size_t *at)
+static bool share_bytes(cgam_ranks *r, void *data, const size_t *at)
 {
-    count(r, (int64_t)r->ranks * (r->ranks - 1), (size_t)(r->ranks - 1) * at[r->ranks]);
+    count_traffic(r, (int64_t)r->ranks * (r->ranks - 1), (size_t)(r->ranks - 1) * at[r->ranks]);
     return r->share(r->user, data, at);
 }
 
-static bool spread(cgam_ranks *r, int from, void *data, size_t bytes)
+static bool spread_bytes(cgam_ranks *r, int from, void *data, size_t bytes)
 {
-    count(r, r->ranks - 1, (size_t)(r->ranks - 1) * bytes);
+    count_traffic(r, r->ranks - 1, (size_t)(r->ranks - 1) * bytes);
     return r->spread(r->user, from, data, bytes);
 }
 
-static bool merge(cgam_ranks *r, uint64_t *words, size_t many)
+static bool merge_words(cgam_ranks *r, uint64_t *words, size_t many)
 {
-    count(r, 2 * (int64_t)(r->ranks - 1), 2 * (size_t)(r->ranks - 1) * many * sizeof *words);
+    count_traffic(r, 2 * (int64_t)(r->ranks - 1),
+                  2 * (size_t)(r->ranks - 1) * many * sizeof *words);
     return r->merge(r->user, words, many);
 }
 
@@ -70,27 +71,27 @@ static bool find_lowest(cgam_ranks *r, bool trouble, int *who)
     for (; bit > 0; bit /= 2) {
         uint64_t lower =
             trouble && r->rank / (2 * bit) == *who / (2 * bit) && r->rank / bit % 2 == 0;
-        if (!merge(r, &lower, 1)) return false;
+        if (!merge_words(r, &lower, 1)) return false;
         if (!lower) *who += bit;
     }
     return true;
 }
 
 /* Takes no memory, of which there may be none. */
-static cgam_status agree(cgam_env *env, cgam_ranks *r, cgam_status mine)
+static cgam_status agree_all_well(cgam_env *env, cgam_ranks *r, cgam_status mine)
 {
     if (r->ended != CGAM_OK) return r->ended;
     if (mine == CGAM_OK) mine = r->untold;
     uint64_t trouble = mine != CGAM_OK, differ;
-    if (!merge(r, &trouble, 1)) return lost(env);
+    if (!merge_words(r, &trouble, 1)) return fail_lost(env);
     if (!trouble) return CGAM_OK;
     word said = {.status = mine}, first;
     int who;
     if (mine != CGAM_OK) snprintf(said.text, sizeof said.text, "%s", cgam_env_message(env));
     first = said;
-    bool fine = find_lowest(r, mine != CGAM_OK, &who) && spread(r, who, &first, sizeof first);
+    bool fine = find_lowest(r, mine != CGAM_OK, &who) && spread_bytes(r, who, &first, sizeof first);
     differ = first.status != said.status || strcmp(first.text, said.text) != 0;
-    if (!fine || !merge(r, &differ, 1)) return r->ended = lost(env);
+    if (!fine || !merge_words(r, &differ, 1)) return r->ended = fail_lost(env);
     r->ended = (cgam_status)first.status;
     const char *text = *first.text ? first.text : cgam_status_text(r->ended);
     return differ ? cgam_fail(env, r->ended, "rank %d: %.480s", who, text)
@@ -99,32 +100,34 @@ static cgam_status agree(cgam_env *env, cgam_ranks *r, cgam_status mine)
 
 cgam_status cgam_ranks_agree(cgam_env *env, cgam_ranks *ranks)
 {
-    return agree(env, ranks, CGAM_OK);
+    return agree_all_well(env, ranks, CGAM_OK);
 }
 
 cgam_status cgam_ranks_share(cgam_env *env, cgam_ranks *ranks, void *data, const size_t *at)
 {
-    cgam_status status = agree(env, ranks, CGAM_OK);
-    return status != CGAM_OK || share(ranks, data, at) ? status : lost(env);
+    cgam_status status = agree_all_well(env, ranks, CGAM_OK);
+    return status != CGAM_OK || share_bytes(ranks, data, at) ? status : fail_lost(env);
 }
 
 cgam_status cgam_ranks_tell(cgam_env *env, cgam_ranks *ranks, void *data, size_t bytes)
 {
-    cgam_status status = agree(env, ranks, CGAM_OK);
-    return status != CGAM_OK || spread(ranks, 0, data, bytes) ? status : lost(env);
+    cgam_status status = agree_all_well(env, ranks, CGAM_OK);
+    return status != CGAM_OK || spread_bytes(ranks, 0, data, bytes) ? status : fail_lost(env);
 }
 
 cgam_status cgam_ranks_end(cgam_env *env, cgam_ranks *ranks, cgam_status mine)
 {
     if (!ranks) return mine;
-    cgam_status status = agree(env, ranks, mine);
+    cgam_status status = agree_all_well(env, ranks, mine);
     ranks->ended = ranks->untold = CGAM_OK;
     return status;
 }
 
-cgam_status cgam_rows_ended(const cgam_rows *Z)
+cgam_status cgam_rows_status(const cgam_rows *Z)
 {
-    return Z->shard ? Z->shard->ranks->ended : CGAM_OK;
+    const cgam_ranks *r = Z->shard ? Z->shard->ranks : NULL;
+    if (!r) return CGAM_OK;
+    return r->ended != CGAM_OK ? r->ended : r->untold;
 }
 
 void cgam_rows_failed(const cgam_rows *Z, cgam_status status)
@@ -152,19 +155,24 @@ cgam_status cgam_shard_new(cgam_env *env, cgam_ranks *ranks, const cgam_rows *Z,
     cgam_shard *shard = cgam_zalloc(env, 1, sizeof *shard);
     int64_t *at = cgam_alloc(env, (size_t)ranks->ranks + 1, sizeof *at);
     size_t *from = cgam_alloc(env, (size_t)ranks->ranks + 1, sizeof *from);
-    double *tally = cgam_alloc(env, (size_t)CGAM_CHUNKS_MAX * CGAM_TALLY_WIDTH, sizeof *tally);
-    if (!shard || !at || !from || !tally) {
+    double *terms = cgam_alloc(env, (size_t)CGAM_CHUNKS_MAX * CGAM_REDUCE_WIDTH, sizeof *terms);
+    if (!shard || !at || !from || !terms) {
         cgam_free(env, shard);
         cgam_free(env, at);
         cgam_free(env, from);
-        cgam_free(env, tally);
+        cgam_free(env, terms);
         return cgam_fail_nomem(env, "a shard");
     }
     for (int r = 0; r <= ranks->ranks; r++) at[r] = unit_at(units, ranks->ranks, r);
-    *shard = (cgam_shard){
-        .ranks = ranks, .n = Z->n, .units = units, .at = at, .begin = begin, .end = end};
+    *shard = (cgam_shard){.env = env,
+                          .ranks = ranks,
+                          .n = Z->n,
+                          .units = units,
+                          .at = at,
+                          .begin = begin,
+                          .end = end};
     shard->from = from;
-    shard->tally = tally;
+    shard->terms = terms;
     shard->bytes = ((size_t)Z->d * cgam_dtype_size(Z->dtype) + 7) / 8 * 8;
     *out = shard;
     return CGAM_OK;
@@ -175,14 +183,19 @@ void cgam_shard_free(cgam_env *env, cgam_shard *shard)
     if (!shard) return;
     cgam_free(env, shard->at);
     cgam_free(env, shard->from);
-    cgam_free(env, shard->tally);
+    cgam_free(env, shard->terms);
     cgam_free(env, shard->brought);
     cgam_free(env, shard->rows);
     cgam_free(env, shard);
 }
 
-/* The first of `chunks`, or of n rows, that rank r has. */
-static int64_t first_of(const cgam_shard *s, int64_t chunks, int r)
+void cgam_rows_close(cgam_env *env, cgam_rows *Z)
+{
+    cgam_shard_free(env, Z->shard);
+    Z->shard = NULL;
+}
+
+int64_t cgam_shard_first(const cgam_shard *s, int64_t chunks, int r)
 {
     return chunks == s->n ? s->n * s->at[r] / s->units : s->at[r] * (chunks / s->units);
 }
@@ -190,23 +203,23 @@ static int64_t first_of(const cgam_shard *s, int64_t chunks, int r)
 void cgam_rows_here(const cgam_rows *Z, int64_t chunks, int64_t *from, int64_t *to)
 {
     const cgam_shard *s = Z->shard;
-    *from = s ? first_of(s, chunks, s->ranks->rank) : 0;
-    *to = s ? first_of(s, chunks, s->ranks->rank + 1) : chunks;
+    *from = s ? cgam_shard_first(s, chunks, s->ranks->rank) : 0;
+    *to = s ? cgam_shard_first(s, chunks, s->ranks->rank + 1) : chunks;
 }
 
-static int owner(const cgam_shard *s, int64_t chunks, int64_t k)
+static int owner_of_chunk(const cgam_shard *s, int64_t chunks, int64_t k)
 {
     int low = 0, high = s->ranks->ranks - 1;
     while (low < high) {
         int middle = (low + high + 1) / 2;
-        if (first_of(s, chunks, middle) <= k) low = middle;
+        if (cgam_shard_first(s, chunks, middle) <= k) low = middle;
         else high = middle - 1;
     }
     return low;
 }
 
 /* Of a row that was brought here; NULL: it is here, or nowhere. */
-static const char *brought(const cgam_shard *s, int64_t i)
+static const char *find_brought(const cgam_shard *s, int64_t i)
 {
     int64_t low = 0, high = s->count;
     while ((i < s->begin || i >= s->end) && low < high) {
@@ -221,7 +234,7 @@ static const char *brought(const cgam_shard *s, int64_t i)
 const void *cgam_shard_row(const cgam_rows *Z, int64_t i)
 {
     const cgam_shard *s = Z->shard;
-    const char *row = brought(s, i);
+    const char *row = find_brought(s, i);
     if (row) return row;
     return (const char *)Z->data + (i - s->first) * Z->stride * (int64_t)cgam_dtype_size(Z->dtype);
 }
@@ -229,7 +242,7 @@ const void *cgam_shard_row(const cgam_rows *Z, int64_t i)
 const double *cgam_shard_entries(const cgam_rows *Z, const double *x, int64_t i)
 {
     const cgam_shard *s = Z->shard;
-    const char *row = brought(s, i);
+    const char *row = find_brought(s, i);
     for (int k = 0; row && k < CGAM_BRING_WITH; k++)
         if (s->with[k] == x) return (const double *)(const void *)(row + s->bytes) + k;
     return x + i;
@@ -242,7 +255,7 @@ typedef struct some {
     int64_t from;
 } some;
 
-static cgam_status run_one(void *arg, int64_t i)
+static cgam_status run_task(void *arg, int64_t i)
 {
     const some *job = arg;
     return job->task(job->arg, job->from + i);
@@ -254,7 +267,25 @@ cgam_status cgam_rows_run(cgam_env *env, const cgam_rows *Z, int64_t chunks, cga
     int64_t from, to;
     if (!Z->shard) return cgam_parallel(env, chunks, task, arg);
     cgam_rows_here(Z, chunks, &from, &to);
-    return cgam_parallel(env, to - from, run_one, &(some){task, arg, from});
+    return cgam_parallel(env, to - from, run_task, &(some){task, arg, from});
+}
+
+typedef struct row_pass {
+    const cgam_rows *Z;
+    cgam_rows_task task;
+    void *arg;
+} row_pass;
+
+static cgam_status pass_chunk(void *arg, int64_t k)
+{
+    const row_pass *pass = arg;
+    return pass->task(pass->arg, cgam_rows_chunk_begin(pass->Z, k),
+                      cgam_rows_chunk_begin(pass->Z, k + 1));
+}
+
+cgam_status cgam_rows_pass(cgam_env *env, const cgam_rows *Z, cgam_rows_task task, void *arg)
+{
+    return cgam_rows_run(env, Z, cgam_rows_chunks(Z), pass_chunk, &(row_pass){Z, task, arg});
 }
 
 cgam_status cgam_rows_each(cgam_env *env, const cgam_rows *Z, int64_t count, cgam_task task,
@@ -271,7 +302,8 @@ cgam_status cgam_rows_share(cgam_env *env, const cgam_rows *Z, int64_t chunks, s
 {
     const cgam_shard *s = Z->shard;
     if (!s) return CGAM_OK;
-    for (int r = 0; r <= s->ranks->ranks; r++) s->from[r] = (size_t)first_of(s, chunks, r) * bytes;
+    for (int r = 0; r <= s->ranks->ranks; r++)
+        s->from[r] = (size_t)cgam_shard_first(s, chunks, r) * bytes;
     return cgam_ranks_share(env, s->ranks, base, s->from);
 }
 
@@ -296,24 +328,24 @@ void cgam_rows_join_here(const cgam_rows *Z, int64_t chunks, int64_t size, int64
 }
 
 cgam_status cgam_rows_join_rest(cgam_env *env, const cgam_rows *Z, int64_t chunks, int64_t size,
-                                double *const *part, double *room, double **total)
+                                double *const *part, double *buffer, double **total)
 {
     const cgam_shard *s = Z->shard;
     *total = part[0];
     if (!s) return CGAM_OK;
     cgam_ranks *r = s->ranks;
-    int first = owner(s, chunks, 0);
+    int first = owner_of_chunk(s, chunks, 0);
     size_t bytes = (size_t)size * sizeof(double);
     double *other = cgam_alloc(env, (size_t)size, sizeof *other);
     if (!other) return cgam_fail_nomem(env, "sums of a rank");
-    cgam_status status = agree(env, r, CGAM_OK);
+    cgam_status status = agree_all_well(env, r, CGAM_OK);
     bool fine = true;
     for (int64_t step = 1; step < chunks && status == CGAM_OK && fine; step *= 2)
         for (int64_t k = 0; k + step < chunks && fine; k += 2 * step) {
-            int left = owner(s, chunks, k), right = owner(s, chunks, k + step);
+            int left = owner_of_chunk(s, chunks, k), right = owner_of_chunk(s, chunks, k + step);
             bool mine = left == r->rank;
             if (mine && right == left && cgam_rows_pair_here(Z, chunks, k, step)) continue;
-            if (left != right) count(r, 1, bytes);
+            if (left != right) count_traffic(r, 1, bytes);
             if (left != right && right == r->rank)
                 fine = r->send(r->user, left, part[k + step], bytes);
             if (!mine) continue;
@@ -322,10 +354,10 @@ cgam_status cgam_rows_join_rest(cgam_env *env, const cgam_rows *Z, int64_t chunk
             fine &= part[k] && of;
             for (int64_t j = 0; j < size && fine; j++) part[k][j] += of[j];
         }
-    if (first != r->rank) *total = room;
-    if (status == CGAM_OK && fine) fine = spread(r, first, *total, bytes);
+    if (first != r->rank) *total = buffer;
+    if (status == CGAM_OK && fine) fine = spread_bytes(r, first, *total, bytes);
     cgam_free(env, other);
-    return status == CGAM_OK && !fine ? lost(env) : status;
+    return status == CGAM_OK && !fine ? fail_lost(env) : status;
 }
 
 typedef struct joining {
@@ -381,9 +413,9 @@ cgam_status cgam_rows_collect(cgam_env *env, const cgam_rows *Z, size_t bytes, i
         int64_t *many = cgam_zalloc(env, (size_t)r->ranks, sizeof *many);
         if (!many) return cgam_fail_nomem(env, "records of all ranks");
         many[r->rank] = mine;
-        cgam_status status = agree(env, r, CGAM_OK);
-        if (status == CGAM_OK && !merge(r, (uint64_t *)(void *)many, (size_t)r->ranks))
-            status = lost(env);
+        cgam_status status = agree_all_well(env, r, CGAM_OK);
+        if (status == CGAM_OK && !merge_words(r, (uint64_t *)(void *)many, (size_t)r->ranks))
+            status = fail_lost(env);
         sum = 0;
         for (int k = 0; k < r->ranks; k++) {
             if (k == r->rank) before = sum;
@@ -406,25 +438,42 @@ cgam_status cgam_rows_collect(cgam_env *env, const cgam_rows *Z, size_t bytes, i
     return status;
 }
 
-cgam_status cgam_rows_tell(cgam_env *env, const cgam_rows *Z, int from, size_t bytes, int64_t mine,
-                           const void *records, int64_t *count, void **theirs)
+/* The records of rank `from`: *theirs is an array of `*count`; free it with cgam_free. */
+static cgam_status tell_records(cgam_env *env, cgam_ranks *r, int from, size_t bytes, int64_t mine,
+                                const void *records, int64_t *count, void **theirs)
 {
-    cgam_ranks *r = Z->shard->ranks;
     bool speaks = r->rank == from;
     *count = mine;
     *theirs = NULL;
-    cgam_status status = agree(env, r, CGAM_OK);
-    if (status == CGAM_OK && !spread(r, from, count, sizeof *count)) status = lost(env);
+    cgam_status status = agree_all_well(env, r, CGAM_OK);
+    if (status == CGAM_OK && !spread_bytes(r, from, count, sizeof *count)) status = fail_lost(env);
     if (status != CGAM_OK) return status;
     *theirs = cgam_alloc(env, (size_t)*count + 1, bytes);
     if (!*theirs) return cgam_fail_nomem(env, "records of a rank");
     if (speaks && mine > 0) memcpy(*theirs, records, (size_t)mine * bytes);
-    status = agree(env, r, CGAM_OK);
-    if (status == CGAM_OK && *count > 0 && !spread(r, from, *theirs, (size_t)*count * bytes))
-        status = lost(env);
+    status = agree_all_well(env, r, CGAM_OK);
+    if (status == CGAM_OK && *count > 0 && !spread_bytes(r, from, *theirs, (size_t)*count * bytes))
+        status = fail_lost(env);
     if (status == CGAM_OK) return CGAM_OK;
     cgam_free(env, *theirs);
     *theirs = NULL;
+    return status;
+}
+
+cgam_status cgam_rows_exchange(cgam_env *env, const cgam_rows *Z, size_t bytes, int64_t mine,
+                               const void *records,
+                               void (*visit)(void *arg, const void *theirs, int64_t count),
+                               void *arg)
+{
+    cgam_ranks *r = Z->shard ? Z->shard->ranks : NULL;
+    cgam_status status = CGAM_OK;
+    for (int from = 0; r && from < r->ranks && status == CGAM_OK; from++) {
+        int64_t count;
+        void *theirs;
+        status = tell_records(env, r, from, bytes, mine, records, &count, &theirs);
+        if (status == CGAM_OK && from != r->rank) visit(arg, theirs, count);
+        cgam_free(env, theirs);
+    }
     return status;
 }
 
@@ -436,8 +485,8 @@ cgam_status cgam_rows_any(cgam_env *env, const cgam_rows *Z, int64_t count, char
     uint64_t *all = cgam_zalloc(env, words, sizeof *all);
     if (!all) return cgam_fail_nomem(env, "a word of all ranks");
     memcpy(all, flag, (size_t)count);
-    cgam_status status = agree(env, s->ranks, CGAM_OK);
-    if (status == CGAM_OK && !merge(s->ranks, all, words)) status = lost(env);
+    cgam_status status = agree_all_well(env, s->ranks, CGAM_OK);
+    if (status == CGAM_OK && !merge_words(s->ranks, all, words)) status = fail_lost(env);
     memcpy(flag, all, (size_t)count);
     cgam_free(env, all);
     return status;
@@ -466,7 +515,7 @@ cgam_status cgam_rows_bring_with(cgam_env *env, const cgam_rows *Z, int64_t coun
     if (kept == 0) return CGAM_OK;
     s->rows = cgam_zalloc(env, (size_t)kept, s->step);
     if (!s->rows) return cgam_fail_nomem(env, "rows of other ranks");
-    cgam_status status = agree(env, s->ranks, CGAM_OK);
+    cgam_status status = agree_all_well(env, s->ranks, CGAM_OK);
     if (status != CGAM_OK) return status;
     for (int64_t k = 0; k < kept; k++) {
         int64_t i = s->brought[k];
@@ -478,8 +527,9 @@ cgam_status cgam_rows_bring_with(cgam_env *env, const cgam_rows *Z, int64_t coun
                 memcpy(to + s->bytes + (size_t)v * sizeof(double), &s->with[v][i], sizeof(double));
     }
     s->count = kept;
-    return merge(s->ranks, (uint64_t *)(void *)s->rows, (size_t)kept * s->step / 8) ? CGAM_OK
-                                                                                    : lost(env);
+    return merge_words(s->ranks, (uint64_t *)(void *)s->rows, (size_t)kept * s->step / 8)
+               ? CGAM_OK
+               : fail_lost(env);
 }
 
 cgam_status cgam_rows_bring(cgam_env *env, const cgam_rows *Z, int64_t count, const int64_t *row)
@@ -487,26 +537,19 @@ cgam_status cgam_rows_bring(cgam_env *env, const cgam_rows *Z, int64_t count, co
     return cgam_rows_bring_with(env, Z, count, row, NULL, 0);
 }
 
-cgam_status cgam_vectors_pick(cgam_env *env, const cgam_rows *Z, const double *x, int64_t count,
-                              const int64_t *row, double *values)
-{
-    cgam_span here = cgam_rows_span(Z);
-    for (int64_t k = 0; k < count; k++) values[k] = cgam_span_has(here, row[k]) ? x[row[k]] : 0;
-    return cgam_rows_pick(env, Z, count, row, 1, values);
-}
-
-cgam_status cgam_rows_pick(cgam_env *env, const cgam_rows *Z, int64_t count, const int64_t *row,
-                           int64_t each, double *values)
+cgam_status cgam_rows_pick(const cgam_rows *Z, int64_t count, const int64_t *row, int64_t each,
+                           double *values)
 {
     const cgam_shard *s = Z->shard;
     if (!s || count == 0) return CGAM_OK;
-    cgam_status status = agree(env, s->ranks, CGAM_OK);
+    cgam_status status = agree_all_well(s->env, s->ranks, CGAM_OK);
     if (status != CGAM_OK) return status;
     for (int64_t k = 0; k < count; k++)
         if (row[k] < s->begin || row[k] >= s->end)
             memset(values + k * each, 0, (size_t)each * sizeof *values);
-    return merge(s->ranks, (uint64_t *)(void *)values, (size_t)(count * each)) ? CGAM_OK
-                                                                               : lost(env);
+    return merge_words(s->ranks, (uint64_t *)(void *)values, (size_t)(count * each))
+               ? CGAM_OK
+               : fail_lost(s->env);
 }
 
 cgam_status cgam_rows_most(cgam_env *env, const cgam_rows *Z, int64_t many, double *values)
@@ -527,17 +570,8 @@ cgam_status cgam_rows_most(cgam_env *env, const cgam_rows *Z, int64_t many, doub
 
 cgam_status cgam_rows_least(cgam_env *env, const cgam_rows *Z, double *value)
 {
-    const cgam_shard *s = Z->shard;
-    if (!s) return CGAM_OK;
-    int ranks = s->ranks->ranks;
-    double *all = cgam_zalloc(env, (size_t)ranks, sizeof *all);
-    if (!all) return cgam_fail_nomem(env, "a word of all ranks");
-    cgam_status status = agree(env, s->ranks, CGAM_OK);
-    if (status == CGAM_OK) {
-        all[s->ranks->rank] = *value;
-        if (!merge(s->ranks, (uint64_t *)(void *)all, (size_t)ranks)) status = lost(env);
-        for (int r = 0; r < ranks; r++) *value = fmin(*value, all[r]);
-    }
-    cgam_free(env, all);
+    *value = -*value;
+    cgam_status status = cgam_rows_most(env, Z, 1, value);
+    *value = -*value;
     return status;
 }

@@ -65,7 +65,7 @@ void cgam_readout_flush(const cgam_rows *Z, cgam_readout_sum *to)
 }
 
 /* How many of `left` rows y32 may take next. */
-static int64_t take(const cgam_rows *Z, int64_t left, cgam_readout_sum *to)
+static int64_t rows_that_fit(const cgam_rows *Z, int64_t left, cgam_readout_sum *to)
 {
     if (to->rows == CGAM_F32_ROWS) cgam_readout_flush(Z, to);
     int64_t some = CGAM_F32_ROWS - to->rows < left ? CGAM_F32_ROWS - to->rows : left;
@@ -82,7 +82,7 @@ static void add_whole(const cgam_rows *Z, const cgam_readout *stale, int64_t fro
     if (!stale->f32 && left)
         Z->cpu->f64->sum[Z->dtype](rows, Z->stride, left, Z->d, stale->w + from, to->y);
     for (int64_t i = from, some; stale->f32 && i < stale->rows; i += some) {
-        some = take(Z, stale->rows - i, to);
+        some = rows_that_fit(Z, stale->rows - i, to);
         Z->cpu->f32->sum[Z->dtype](cgam_rows_at(Z, stale->begin + i), Z->stride, some, Z->d,
                                    stale->w32 + i, to->y32);
     }
@@ -130,7 +130,7 @@ void cgam_readout_dot(const cgam_rows *Z, int64_t begin, int64_t count, const do
         Z->cpu->f64->both[Z->dtype](cgam_rows_at(Z, begin), cgam_rows_at(Z, stale->begin),
                                     Z->stride, pairs, Z->d, x, out, stale->w, to->y);
     for (int64_t i = 0, some; x32 && i < pairs; i += some) {
-        some = take(Z, pairs - i, to);
+        some = rows_that_fit(Z, pairs - i, to);
         Z->cpu->f32->both[Z->dtype](cgam_rows_at(Z, begin + i), cgam_rows_at(Z, stale->begin + i),
                                     Z->stride, some, Z->d, x32, out + i, stale->w32 + i, to->y32);
     }

@@ -13,9 +13,9 @@ typedef struct cgam_readout {
     bool f32;            /* whole tiles in f32; otherwise all in double */
     int64_t begin, rows; /* the tile */
     int64_t count;       /* rows still to be added; `rows` = all of them, 0 = none */
-    double *w;           /* [rows] caller's room: weights of the rows that count, times scale */
-    int32_t *at;         /* [rows] caller's room: their places in the tile */
-    float *w32;          /* [rows] caller's room, with f32 */
+    double *w;           /* [rows] caller's buffer: weights of the rows that count, times scale */
+    int32_t *at;         /* [rows] caller's buffer: their places in the tile */
+    float *w32;          /* [rows] caller's buffer, with f32 */
 } cgam_readout;
 
 /* A readout: what is in y, and in y32 in the order of cpu/f32.h. */
@@ -25,12 +25,12 @@ typedef struct cgam_readout_sum {
     int64_t rows; /* that have come together in y32 */
 } cgam_readout_sum;
 
-/* One for tiles of up to `rows` rows, its room in the caller's: CGAM_READOUT_ROOM doubles a row. */
+/* One for tiles of up to `rows` rows, its buffer in the caller's: CGAM_READOUT_ROOM doubles a row. */
 enum { CGAM_READOUT_ROOM = 2 };
-static inline cgam_readout cgam_readout_in(double *room, int64_t rows)
+static inline cgam_readout cgam_readout_in(double *buffer, int64_t rows)
 {
-    int32_t *at = (int32_t *)(void *)(room + rows);
-    return (cgam_readout){.w = room, .at = at, .w32 = (float *)(void *)at + rows};
+    int32_t *at = (int32_t *)(void *)(buffer + rows);
+    return (cgam_readout){.w = buffer, .at = at, .w32 = (float *)(void *)at + rows};
 }
 
 /* Rows of a tile: few enough to be in cache a tile later, enough to be worth the bookkeeping between

@@ -73,7 +73,7 @@ double cgam_square_times(double x, double y)
 enum { PARTS_MAX = 48 }; /* of a sum without error: 2100 bits, in disjoint doubles */
 
 /* Adds x to the expansion part[0 .. *count), by rising size, which stays exact (Shewchuk 1997). */
-static bool grow(double *part, int *count, double x)
+static bool grow_expansion(double *part, int *count, double x)
 {
     int kept = 0;
     for (int k = 0; k < *count; k++) {
@@ -96,7 +96,8 @@ cgam_sign cgam_dot_sign(int64_t d, const double *x, const double *y)
         double low, high = two_product(x[j], y[j], &low);
         if (x[j] == 0 || y[j] == 0) continue;
         if (!(fabs(high) > 0x1p-960) || !isfinite(high)) return CGAM_SIGN_UNKNOWN;
-        if (!grow(part, &count, high) || !grow(part, &count, low)) return CGAM_SIGN_UNKNOWN;
+        if (!grow_expansion(part, &count, high) || !grow_expansion(part, &count, low))
+            return CGAM_SIGN_UNKNOWN;
     }
     return count == 0 ? CGAM_SIGN_ZERO : CGAM_SIGN_NOT_ZERO;
 }

@@ -103,7 +103,7 @@ static cgam_status score_chunk(void *arg, int64_t k)
 cgam_status cgam_rows_score_many(cgam_env *env, const cgam_rows *Z, int64_t count, const double *X,
                                  double *out)
 {
-    product job = {env, Z, count, X, out, cgam_rows_span(Z).size};
+    product job = {env, Z, count, X, out, cgam_vec_size(Z)};
     return cgam_rows_run(env, Z, cgam_rows_chunks(Z), score_chunk, &job);
 }
 
@@ -152,7 +152,7 @@ static cgam_status combine(cgam_env *env, const cgam_rows *Z, int64_t count, con
     int64_t chunks = cgam_rows_chunks(Z), size = count * Z->d;
     double *partial = cgam_parts_new(env, Z, chunks, size);
     if (!partial) return cgam_fail_nomem(env, "partial sums");
-    product job = {env, Z, count, W, partial, cgam_rows_span(Z).size};
+    product job = {env, Z, count, W, partial, cgam_vec_size(Z)};
     cgam_status status = cgam_rows_run(env, Z, chunks, chunk, &job);
     if (status == CGAM_OK) status = cgam_rows_join(env, Z, chunks, size, partial, out);
     cgam_parts_free(env, Z, chunks, size, partial);
@@ -176,7 +176,7 @@ cgam_status cgam_rows_combine(cgam_env *env, const cgam_rows *Z, const double *w
     return cgam_rows_combine_many(env, Z, 1, w, out);
 }
 
-double cgam_vec_dot(int64_t n, const double *x, const double *y)
+double cgam_array_dot(int64_t n, const double *x, const double *y)
 {
     double high = 0, low = 0;
     for (int64_t i = 0; i < n; i += 64) {
@@ -191,7 +191,7 @@ double cgam_vec_dot(int64_t n, const double *x, const double *y)
     return high + low;
 }
 
-double cgam_vec_norm(int64_t n, const double *x)
+double cgam_array_norm(int64_t n, const double *x)
 {
     double largest = 0;
     for (int64_t i = 0; i < n; i++) {

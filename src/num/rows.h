@@ -1,8 +1,8 @@
 /* rows.h: a tall matrix as it is stored, and the products that read it.
  *
- * Z [n, d] has rows zeta_i = scale_i * stored row i. It is read in CHUNKS of consecutive rows,
- * a number fixed by n alone; each chunk is summed by one thread from zero and chunks are joined
- * in pairs (ranks.h), so that results depend neither on the number of threads nor on that of ranks. */
+ * Z [n, d] has rows zeta_i = scale_i * stored row i. It is read in chunks of consecutive rows, whose number
+ * depends on n alone; one thread sums a chunk from zero, and chunks are joined in pairs (ranks.h), so that results
+ * depend neither on the number of threads nor on the number of ranks. */
 #ifndef CGAM_SRC_NUM_ROWS_H
 #define CGAM_SRC_NUM_ROWS_H
 
@@ -13,13 +13,12 @@ typedef struct cgam_rows {
     const void *data; /* [n, stride] elements of dtype */
     cgam_dtype dtype; /* a float type */
     int64_t n, d, stride;
-    const double
-        *scale; /* [n], NULL = all one; of rows that are here, as all vectors of n (ranks.h) */
+    const double *scale; /* [n], NULL = all one; a vector (vec.h) */
     const cgam_cpu *cpu;
     struct cgam_shard *shard; /* NULL: all rows are here; else see ranks.h */
 } cgam_rows;
 
-/* Row i as it is stored, where a shard has only some of them. */
+/* Row i as it is stored, of rows that are spread over ranks. */
 const void *cgam_shard_row(const cgam_rows *Z, int64_t i);
 /* Row i as it is stored. */
 static inline const void *cgam_rows_at(const cgam_rows *Z, int64_t i)
@@ -28,7 +27,7 @@ static inline const void *cgam_rows_at(const cgam_rows *Z, int64_t i)
     return (const char *)Z->data + (size_t)(i * Z->stride) * cgam_dtype_size(Z->dtype);
 }
 
-/* Where the entry of row i is in a vector x of one number a row, which lie side by side for rows that do. */
+/* The entry of row i in a vector x; entries of adjacent stored rows are adjacent. */
 const double *cgam_shard_entries(const cgam_rows *Z, const double *x, int64_t i);
 static inline const double *cgam_rows_entries(const cgam_rows *Z, const double *x, int64_t i)
 {
@@ -43,10 +42,10 @@ enum {
 /* A power of two: the most parts of n rows that have `least` rows or more, up to `few`; or of 2^16 or more, up to
  * CGAM_CHUNKS_MAX. Part k of p begins at row n k / p, so that parts of different numbers nest. */
 int64_t cgam_rows_parts(int64_t n, int64_t least, int64_t few);
-/* Chunks: how many, at most CGAM_CHUNKS_MAX, and the first row of chunk k (so chunk k is [begin(k), begin(k + 1))). */
+/* The number of chunks, at most CGAM_CHUNKS_MAX, and the first row of chunk k, which is rows [begin(k), begin(k + 1)). */
 int64_t cgam_rows_chunks(const cgam_rows *Z);
 int64_t cgam_rows_chunk_begin(const cgam_rows *Z, int64_t k);
-/* The coarsest parts that anything cuts n rows of d numbers into. */
+/* The number of parts in the coarsest division of n rows of d numbers. */
 int64_t cgam_rows_units(int64_t n, int64_t d);
 
 /* Rows [begin, begin + count): out[i] = <zeta_{begin+i}, x>. */
@@ -62,14 +61,14 @@ cgam_status cgam_rows_score(cgam_env *env, const cgam_rows *Z, const double *x, 
 /* out[d] = Z' w. */
 cgam_status cgam_rows_combine(cgam_env *env, const cgam_rows *Z, const double *w, double *out);
 
-/* The same for several vectors in one pass over Z: X [count, d] -> out [count, n], as cgam_vectors_new lays them. Each
+/* The same for several vectors in one pass over Z: X [count, d] -> out [count, n], as cgam_vec_new lays them. Each
  * vector's result has the same bits as alone. */
 cgam_status cgam_rows_score_many(cgam_env *env, const cgam_rows *Z, int64_t count, const double *X,
                                  double *out);
 /* W [count, n] -> out [count, d]. */
 cgam_status cgam_rows_combine_many(cgam_env *env, const cgam_rows *Z, int64_t count,
                                    const double *W, double *out);
-/* The same where most weights are 0: those rows are not read. */
+/* The same for weights that are mostly 0: rows of weight 0 are not read. */
 cgam_status cgam_rows_combine_some(cgam_env *env, const cgam_rows *Z, int64_t count,
                                    const double *W, double *out);
 
@@ -77,7 +76,7 @@ cgam_status cgam_rows_combine_some(cgam_env *env, const cgam_rows *Z, int64_t co
  * ldc; w NULL = ones; weights of any sign. */
 cgam_status cgam_rows_gram(cgam_env *env, const cgam_rows *Z, const double *w, double *C,
                            int64_t ldc);
-/* Parts of the rows that have sums of their own in it. */
+/* Parts of the rows that are summed separately in it. */
 int64_t cgam_rows_gram_slices(int64_t n, int64_t d);
 /* Additions that a term of such a sum goes through, at most. */
 double cgam_rows_gram_roundings(int64_t n);
@@ -86,7 +85,7 @@ cgam_status cgam_rows_gram_outer(cgam_env *env, const cgam_rows *Z, double *C);
 
 /* x'y with sums of 64, joined in double-double; and |x|, a plain sum that neither overflows nor
  * underflows. */
-double cgam_vec_dot(int64_t n, const double *x, const double *y);
-double cgam_vec_norm(int64_t n, const double *x);
+double cgam_array_dot(int64_t n, const double *x, const double *y);
+double cgam_array_norm(int64_t n, const double *x);
 
 #endif

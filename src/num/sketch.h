@@ -43,8 +43,8 @@ typedef struct cgam_sketched {
     int exponent;                   /* its units */
     double size;                    /* |x| from above, in them */
     double left[CGAM_SKETCH_TERMS]; /* what one term, and two, leave out: |x - x_hat| from above */
-    int8_t *terms;                  /* [CGAM_SKETCH_TERMS, d] caller's room */
-    float *step;                    /* [CGAM_SKETCH_TERMS, blocks] caller's room */
+    int8_t *terms;                  /* [CGAM_SKETCH_TERMS, d] caller's buffer */
+    float *step;                    /* [CGAM_SKETCH_TERMS, blocks] caller's buffer */
 } cgam_sketched;
 /* Of x [d], all finite; the numbers of its first term are -most .. most; rest: [d], work space. */
 void cgam_sketch_vector(const cgam_cpu *cpu, int64_t d, const double *x, int most, double *rest,

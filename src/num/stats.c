@@ -43,10 +43,10 @@ double cgam_quantile(const double *x, int64_t n, double q)
     return i + 1 < n ? x[i] + (at - (double)i) * (x[i + 1] - x[i]) : x[n - 1];
 }
 
-static int compare(const void *a, const void *b)
+static int by_value(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
-void cgam_sort(double *x, int64_t n) { qsort(x, (size_t)n, sizeof *x, compare); }
+void cgam_sort(double *x, int64_t n) { qsort(x, (size_t)n, sizeof *x, by_value); }

@@ -23,7 +23,7 @@ bool cgam_address_is_loopback(const char *host)
 
 /* ---- the token --------------------------------------------------------------------------------- */
 
-static void hash(const cgam_guard *guard, const char *token, size_t length, uint8_t *out)
+static void hash_token(const cgam_guard *guard, const char *token, size_t length, uint8_t *out)
 {
     crypto_generichash(out, CGAM_TOKEN_HASH, (const uint8_t *)token, length, guard->key,
                        sizeof guard->key);
@@ -41,7 +41,7 @@ static cgam_status read_token(cgam_env *env, const char *path, char *token)
     size_t length = end ? (size_t)(end - file.bytes) : file.size;
     if (length > 0 && file.bytes[length - 1] == '\r') length--;
     if (length > CGAM_TOKEN_MAX)
-        status = cgam_fail(env, CGAM_E_ARG, "token-file: the token has more than %d bytes",
+        status = cgam_fail(env, CGAM_E_ARG, "token-file: the token is longer than %d bytes",
                            CGAM_TOKEN_MAX);
     else if (length > 0 && memchr(file.bytes, 0, length)) /* a letter is not the whole token */
         status = cgam_fail(env, CGAM_E_ARG, "token-file: %s", LETTERS);
@@ -51,7 +51,7 @@ static cgam_status read_token(cgam_env *env, const char *path, char *token)
 }
 
 /* Letters that stand in a header and in an address as they are. */
-static bool printable(const char *text)
+static bool is_token_text(const char *text)
 {
     for (; *text; text++)
         if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/=", *text))
@@ -73,13 +73,13 @@ cgam_status cgam_guard_open(cgam_call *call, cgam_guard *guard)
     if ((token != NULL) + (file != NULL) + none > 1)
         return cgam_fail(env, CGAM_E_ARG, "token, token-file and no-token exclude each other");
     if (none && !cgam_address_is_loopback(host))
-        return cgam_fail(env, CGAM_E_ARG, "no-token: host %s is not of this machine alone", host);
+        return cgam_fail(env, CGAM_E_ARG, "no-token: requires a loopback host, not %s", host);
     if (sodium_init() < 0) return cgam_fail(env, CGAM_E_INTERNAL, "no source of random numbers");
     guard->open = none;
     if (none) return CGAM_OK;
     cgam_status status = CGAM_OK;
     if (token && strlen(token) > CGAM_TOKEN_MAX)
-        status = cgam_fail(env, CGAM_E_ARG, "token: it has more than %d letters", CGAM_TOKEN_MAX);
+        status = cgam_fail(env, CGAM_E_ARG, "token: longer than %d letters", CGAM_TOKEN_MAX);
     else if (token) memcpy(guard->token, token, strlen(token) + 1);
     else if (file) status = read_token(env, file, guard->token);
     else {
@@ -88,10 +88,10 @@ cgam_status cgam_guard_open(cgam_call *call, cgam_guard *guard)
         sodium_bin2base64(guard->token, sizeof guard->token, bytes, sizeof bytes,
                           sodium_base64_VARIANT_URLSAFE_NO_PADDING);
     }
-    if (status == CGAM_OK && (!*guard->token || !printable(guard->token)))
+    if (status == CGAM_OK && (!*guard->token || !is_token_text(guard->token)))
         status = cgam_fail(env, CGAM_E_ARG, "%s: %s", file ? "token-file" : "token", LETTERS);
     randombytes_buf(guard->key, sizeof guard->key);
-    hash(guard, guard->token, strlen(guard->token), guard->hash);
+    hash_token(guard, guard->token, strlen(guard->token), guard->hash);
     return status;
 }
 
@@ -103,14 +103,14 @@ bool cgam_guard_token(const cgam_guard *guard, const char *header)
     if (!header || strncasecmp(header, scheme, sizeof scheme - 1) != 0) return false;
     header += sizeof scheme - 1;
     while (*header == ' ') header++;
-    hash(guard, header, strlen(header), theirs);
+    hash_token(guard, header, strlen(header), theirs);
     return sodium_memcmp(theirs, guard->hash, sizeof theirs) == 0;
 }
 
 /* ---- names ------------------------------------------------------------------------------------- */
 
 /* NAME, NAME:PORT, [ADDRESS] or [ADDRESS]:PORT taken apart; *port -1: none. False: not of this form. */
-static bool take_apart(const char *text, char *name, size_t size, int *port)
+static bool split_host(const char *text, char *name, size_t size, int *port)
 {
     bool brackets = *text == '[';
     const char *from = text + brackets;
@@ -129,19 +129,19 @@ static bool take_apart(const char *text, char *name, size_t size, int *port)
 }
 
 /* Is it one of the names given by allow-host? A name given without port is good with any. */
-static bool allowed(const cgam_guard *guard, const char *name, int port)
+static bool is_allowed_host(const cgam_guard *guard, const char *name, int port)
 {
     for (int64_t i = 0; i < guard->hosts_count; i++) {
         char ours[256];
         int ours_port;
-        if (take_apart(guard->hosts[i], ours, sizeof ours, &ours_port) &&
+        if (split_host(guard->hosts[i], ours, sizeof ours, &ours_port) &&
             strcasecmp(ours, name) == 0 && (ours_port < 0 || ours_port == port))
             return true;
     }
     return false;
 }
 
-static bool ours(const cgam_guard *guard, const char *name, int port, const char *local)
+static bool is_own_host(const cgam_guard *guard, const char *name, int port, const char *local)
 {
     if (port != guard->port) return false;
     return cgam_address_is_loopback(name) || strcasecmp(name, guard->host) == 0 ||
@@ -152,8 +152,9 @@ bool cgam_guard_host(const cgam_guard *guard, const char *header, const char *lo
 {
     char name[256];
     int port;
-    if (!header || !take_apart(header, name, sizeof name, &port)) return false;
-    return ours(guard, name, port < 0 ? 80 : port, local) || allowed(guard, name, port);
+    if (!header || !split_host(header, name, sizeof name, &port)) return false;
+    return is_own_host(guard, name, port < 0 ? 80 : port, local) ||
+           is_allowed_host(guard, name, port);
 }
 
 bool cgam_guard_cors(const cgam_guard *guard, const char *header)
@@ -170,7 +171,7 @@ bool cgam_guard_origin(const cgam_guard *guard, const char *header, const char *
     if (!header || cgam_guard_cors(guard, header)) return true;
     bool tls = strncasecmp(header, "https://", 8) == 0;
     if (!tls && strncasecmp(header, "http://", 7) != 0) return false;
-    if (!take_apart(header + (tls ? 8 : 7), name, sizeof name, &port)) return false;
-    if (!tls && ours(guard, name, port < 0 ? 80 : port, local)) return true;
-    return allowed(guard, name, port);
+    if (!split_host(header + (tls ? 8 : 7), name, sizeof name, &port)) return false;
+    if (!tls && is_own_host(guard, name, port < 0 ? 80 : port, local)) return true;
+    return is_allowed_host(guard, name, port);
 }

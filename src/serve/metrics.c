@@ -1,4 +1,4 @@
-/* metrics.c: what has been asked and how it went - numbers for Prometheus, a line a request for the log. */
+/* metrics.c: counters of requests for Prometheus, and a log line per request. */
 #include "serve/server.h"
 
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Requests of a verb, "" for those of none, that ended with a code. */
+/* Requests of a verb ("": not a verb) that ended with a code. */
 typedef struct cgam_count {
     struct cgam_count *next;
     const char *label; /* of the table, or "" */
@@ -15,7 +15,7 @@ typedef struct cgam_count {
     double seconds;
 } cgam_count;
 
-static void log_line(const cgam_asked *asked, double seconds)
+static void log_exchange(const cgam_exchange *exchange, double seconds)
 {
     char when[40];
     struct timespec now;
@@ -26,13 +26,13 @@ static void log_line(const cgam_asked *asked, double seconds)
     snprintf(when + used, sizeof when - used, ".%03ldZ", now.tv_nsec / 1000000);
     json_t *doc = json_object();
     cgam_json_put_text(doc, "time", when);
-    cgam_json_put_text(doc, "client", asked->line ? asked->line->remote : "");
-    cgam_json_put_text(doc, "method", asked->method);
-    cgam_json_put_text(doc, "path", asked->path);
-    cgam_json_put_text(doc, "verb", asked->label);
-    cgam_json_put_int(doc, "code", asked->code);
-    cgam_json_put_int(doc, "bytes_in", (int64_t)asked->size);
-    cgam_json_put_int(doc, "bytes_out", (int64_t)asked->sent);
+    cgam_json_put_text(doc, "client", exchange->client ? exchange->client->remote : "");
+    cgam_json_put_text(doc, "method", exchange->method);
+    cgam_json_put_text(doc, "path", exchange->path);
+    cgam_json_put_text(doc, "verb", exchange->label);
+    cgam_json_put_int(doc, "code", exchange->code);
+    cgam_json_put_int(doc, "bytes_in", (int64_t)exchange->size);
+    cgam_json_put_int(doc, "bytes_out", (int64_t)exchange->sent);
     cgam_json_put_real(doc, "seconds", seconds);
     char *text = cgam_json_line(doc);
     if (text) fprintf(stderr, "%s\n", text);
@@ -40,15 +40,15 @@ static void log_line(const cgam_asked *asked, double seconds)
     json_decref(doc);
 }
 
-void cgam_count_request(cgam_server *server, const cgam_asked *asked)
+void cgam_count_request(cgam_server *server, const cgam_exchange *exchange)
 {
-    double seconds = cgam_clock() - asked->begun;
-    if (server->log) log_line(asked, seconds);
+    double seconds = cgam_clock() - exchange->begun;
+    if (server->log) log_exchange(exchange, seconds);
     pthread_mutex_lock(&server->counts_lock);
     cgam_count *c = server->counts;
-    while (c && (c->label != asked->label || c->code != asked->code)) c = c->next;
+    while (c && (c->label != exchange->label || c->code != exchange->code)) c = c->next;
     if (!c && (c = calloc(1, sizeof *c))) {
-        *c = (cgam_count){.next = server->counts, .label = asked->label, .code = asked->code};
+        *c = (cgam_count){.next = server->counts, .label = exchange->label, .code = exchange->code};
         server->counts = c;
     }
     if (c) {
@@ -69,7 +69,8 @@ static double resident_bytes(void)
     return (double)resident * (double)sysconf(_SC_PAGESIZE);
 }
 
-static void gauge(FILE *to, const char *name, const char *help, const char *type, double value)
+static void print_metric(FILE *to, const char *name, const char *help, const char *type,
+                         double value)
 {
     fprintf(to, "# HELP %s %s\n# TYPE %s %s\n%s %.17g\n", name, help, name, type, name, value);
 }
@@ -95,24 +96,28 @@ char *cgam_metrics_text(cgam_server *server)
     pthread_mutex_lock(&server->work_lock);
     int running = server->running, waiting = server->waiting;
     pthread_mutex_unlock(&server->work_lock);
-    cgam_shelf_info shelf = cgam_shelf_describe(server->house.shelf);
-    cgam_guests_info guests = cgam_guests_describe(server);
-    gauge(to, "cgam_running", "Verbs at work.", "gauge", running);
-    gauge(to, "cgam_waiting", "Verbs that wait for a worker.", "gauge", waiting);
-    gauge(to, "cgam_connections", "Open connections.", "gauge", atomic_load(&server->lines_count));
-    gauge(to, "cgam_body_bytes", "Memory of request bodies.", "gauge",
-          (double)atomic_load(&server->body_bytes));
-    gauge(to, "cgam_gates", "Factored gate operators kept.", "gauge", (double)shelf.gates);
-    gauge(to, "cgam_models", "Models kept open, each in a process of its own.", "gauge",
-          (double)guests.count);
-    gauge(to, "cgam_kept_bytes", "Memory of both.", "gauge", (double)(shelf.bytes + guests.bytes));
-    gauge(to, "cgam_models_opened_total", "Models opened.", "counter", (double)guests.started);
-    gauge(to, "cgam_gate_hits_total", "Requests that found their gate.", "counter",
-          (double)shelf.hits);
-    gauge(to, "cgam_gate_misses_total", "Requests that did not.", "counter", (double)shelf.misses);
-    gauge(to, "process_resident_memory_bytes", "Resident memory.", "gauge", resident_bytes());
-    gauge(to, "cgam_uptime_seconds", "Since the server listens.", "gauge",
-          cgam_clock() - server->started);
+    cgam_shelf_info shelf = cgam_shelf_describe(server->catalog.shelf);
+    cgam_model_pool_info pool = cgam_model_pool_describe(server);
+    print_metric(to, "cgam_running", "Running verbs.", "gauge", running);
+    print_metric(to, "cgam_waiting", "Verbs waiting for a worker.", "gauge", waiting);
+    print_metric(to, "cgam_connections", "Open connections.", "gauge",
+                 atomic_load(&server->clients_count));
+    print_metric(to, "cgam_body_bytes", "Memory of request bodies.", "gauge",
+                 (double)atomic_load(&server->body_bytes));
+    print_metric(to, "cgam_gates", "Factored gate operators kept.", "gauge", (double)shelf.gates);
+    print_metric(to, "cgam_models", "Models kept open, each in a process of its own.", "gauge",
+                 (double)pool.count);
+    print_metric(to, "cgam_kept_bytes", "Memory of both.", "gauge",
+                 (double)(shelf.bytes + pool.bytes));
+    print_metric(to, "cgam_models_opened_total", "Models opened.", "counter", (double)pool.started);
+    print_metric(to, "cgam_gate_hits_total", "Requests that found their gate.", "counter",
+                 (double)shelf.hits);
+    print_metric(to, "cgam_gate_misses_total", "Requests that did not.", "counter",
+                 (double)shelf.misses);
+    print_metric(to, "process_resident_memory_bytes", "Resident memory.", "gauge",
+                 resident_bytes());
+    print_metric(to, "cgam_uptime_seconds", "Since the server listens.", "gauge",
+                 cgam_clock() - server->started);
     if (fclose(to) == 0) return text;
     free(text);
     return NULL;

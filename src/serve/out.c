@@ -1,5 +1,5 @@
-/* out.c: what verbs have left below the root, to look at and to take away. Addresses are walked a name at a
- * time, each an id that is no link, so none leads out. */
+/* out.c: listing and download of what verbs have written below the root. A path is opened one name at a
+ * time, each an id and no symbolic link, so none leads out of the root. */
 #include "serve/server.h"
 
 #include <dirent.h>
@@ -9,28 +9,28 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A descriptor of what lies under "study/curves.svg"; -1: nothing that may be shown. */
-static int walk(const char *root, const char *path)
+/* Opens "study/curves.svg" below the root; -1 if there is none, or it must not be shown. */
+static int open_below(const char *root, const char *path)
 {
     char text[128], *rest = text;
     int fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     snprintf(text, sizeof text, "%s", path);
     for (char *name; fd >= 0 && rest && *rest && (name = strsep(&rest, "/"));) {
         int flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
-        int next = cgam_house_is_id(name) ? openat(fd, name, flags) : -1;
+        int next = cgam_catalog_is_id(name) ? openat(fd, name, flags) : -1;
         close(fd);
         fd = next;
     }
     return fd;
 }
 
-static int by_name(const void *a, const void *b)
+static int compare_names(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
 /* [{"name", "folder", "bytes", "modified"}, ..], NULL without memory for all; takes the descriptor. */
-static json_t *list(int fd)
+static json_t *list_folder(int fd)
 {
     enum { MOST = 10000 };
     json_t *files = json_array();
@@ -39,11 +39,11 @@ static json_t *list(int fd)
     size_t count = 0;
     bool fine = folder && names;
     for (const struct dirent *e; fine && count < MOST && (e = readdir(folder));)
-        if (cgam_house_is_id(e->d_name)) {
+        if (cgam_catalog_is_id(e->d_name)) {
             fine = (names[count] = strdup(e->d_name)) != NULL;
             count += fine;
         }
-    if (fine) qsort(names, count, sizeof *names, by_name);
+    if (fine) qsort(names, count, sizeof *names, compare_names);
     for (size_t i = 0; i < count; i++) {
         struct stat st;
         if (fstatat(fd, names[i], &st, AT_SYMLINK_NOFOLLOW) == 0 &&
@@ -61,23 +61,22 @@ static json_t *list(int fd)
     if (folder) closedir(folder);
     else close(fd);
     if (fine) return files;
-    json_decref(files); /* some of it would look like all of it */
+    json_decref(files); /* a partial list would look complete */
     return NULL;
 }
 
-enum MHD_Result cgam_answer_out(cgam_asked *asked, const char *path)
+enum MHD_Result cgam_answer_out(cgam_exchange *exchange, const char *path)
 {
-    const char *root = asked->server->house.root;
+    const char *root = exchange->server->catalog.root;
     struct stat st;
-    int fd = root ? walk(root, path) : -1;
+    int fd = root ? open_below(root, path) : -1;
     if (fd < 0 || fstat(fd, &st) != 0 || !(S_ISREG(st.st_mode) || S_ISDIR(st.st_mode))) {
         if (fd >= 0) close(fd);
-        return cgam_answer_error(asked, MHD_HTTP_NOT_FOUND,
-                                 root ? "there is nothing under this address"
-                                      : "the server has no --root");
+        return cgam_answer_error(exchange, MHD_HTTP_NOT_FOUND,
+                                 root ? "no such address" : "the server has no --root");
     }
-    if (S_ISREG(st.st_mode)) return cgam_answer_file(asked, path, fd, (size_t)st.st_size);
+    if (S_ISREG(st.st_mode)) return cgam_answer_file(exchange, path, fd, (size_t)st.st_size);
     json_t *doc = json_object();
-    cgam_json_put(doc, "files", list(fd));
-    return cgam_answer_json(asked, MHD_HTTP_OK, doc);
+    cgam_json_put(doc, "files", list_folder(fd));
+    return cgam_answer_json(exchange, MHD_HTTP_OK, doc);
 }

@@ -1,15 +1,13 @@
-/* sandbox.c: limits of Linux, each asked for by itself, so that an older kernel gives what it has. Files by Landlock: all may be
- * read and run, what may be written lies below the folders given. Calls by seccomp: sockets, other processes, whose a file is,
- * and what changes the system are refused with EPERM; a list of what is forbidden and not of what is allowed, since libllama
- * and the C library may need tomorrow what they do not today. */
+/* sandbox.c: limits of Linux, each requested separately, so that an older kernel applies those it has. Landlock limits files: all
+ * may be read and run, only those below the given folders may be written. seccomp limits calls: sockets, other processes,
+ * ownership of files and changes of the system fail with EPERM. It is a list of forbidden calls, not of allowed ones, because
+ * future versions of libllama and the C library may need more calls than today's. */
 #include "serve/sandbox.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sched.h>
+#include <seccomp.h>
 #include <stdint.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -50,7 +48,7 @@ typedef struct __attribute__((packed)) beneath {
     int32_t folder;
 } beneath;
 
-static void allow(int rules, const char *path, uint64_t what)
+static void allow_below(int rules, const char *path, uint64_t what)
 {
     beneath rule = {.allowed = what, .folder = open(path, O_PATH | O_CLOEXEC)};
     if (rule.folder < 0) return;
@@ -58,7 +56,7 @@ static void allow(int rules, const char *path, uint64_t what)
     close(rule.folder);
 }
 
-static void close_files(const cgam_sandbox *box, cgam_sandboxed *done)
+static void restrict_files(const cgam_sandbox *box, cgam_sandboxed *done)
 {
     long version = syscall(CREATE_RULESET, NULL, 0, ASK_VERSION);
     if (version < 1) return;
@@ -70,120 +68,94 @@ static void close_files(const cgam_sandbox *box, cgam_sandboxed *done)
     size_t size = version >= SCOPES_FROM ? 24 : version >= 4 ? 16 : 8;
     int rules = (int)syscall(CREATE_RULESET, &all, size, 0);
     if (rules < 0) return;
-    allow(rules, "/", EXECUTE | READ_FILE | READ_DIR);
-    allow(rules, "/dev/null", (READ_FILE | WRITE_FILE | TRUNCATE) & files);
-    for (int i = 0; i < box->count; i++) allow(rules, box->folders[i], files & ~(uint64_t)NOWHERE);
+    allow_below(rules, "/", EXECUTE | READ_FILE | READ_DIR);
+    allow_below(rules, "/dev/null", (READ_FILE | WRITE_FILE | TRUNCATE) & files);
+    for (int i = 0; i < box->count; i++)
+        allow_below(rules, box->folders[i], files & ~(uint64_t)NOWHERE);
     done->files = syscall(RESTRICT_SELF, rules, 0) == 0;
     done->signals = done->files && version >= SCOPES_FROM;
     close(rules);
 }
 
-/* ---- calls: seccomp ----------------------------------------------------------------------------- */
-#if defined(__x86_64__)
-enum { ARCH = (int)AUDIT_ARCH_X86_64, NUMBERS = 0x40000000 }; /* above: the calls of x32 */
-#elif defined(__aarch64__)
-enum { ARCH = (int)AUDIT_ARCH_AARCH64, NUMBERS = 0x40000000 };
-#else
-enum { ARCH = 0, NUMBERS = 0 };
-#endif
+/* ---- calls: seccomp, through libseccomp --------------------------------------------------------- */
 
-/* By their numbers, which are the same everywhere: calls that headers may be too old for. */
-enum {
-    OPEN_TREE = 428,
-    MOVE_MOUNT = 429,
-    FSOPEN = 430,
-    FSCONFIG = 431,
-    FSMOUNT = 432,
-    FSPICK = 433,
-    CLONE3 = 435,
-    PIDFD_GETFD = 438,
-    PROCESS_MADVISE = 440,
-    MOUNT_SETATTR = 442,
-    FCHMODAT2 = 452,
-    SETXATTRAT = 463,
-    REMOVEXATTRAT = 466,
-    FILE_SETATTR = 469
-};
-
-static const int forbidden[] = {
-    /* sockets, but for the line to the server */
-    SYS_socket, SYS_connect, SYS_bind, SYS_listen, SYS_accept, SYS_accept4,
-    /* other processes; leaving the group that the server ends */
-    SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, PIDFD_GETFD, PROCESS_MADVISE,
-    SYS_setsid, SYS_setpgid,
-    /* whose a file is and who may read it, which Landlock lets pass */
-    SYS_fchmod, SYS_fchmodat, FCHMODAT2, SYS_fchown, SYS_fchownat, SYS_setxattr, SYS_lsetxattr,
-    SYS_fsetxattr, SETXATTRAT, SYS_removexattr, SYS_lremovexattr, SYS_fremovexattr, REMOVEXATTRAT,
-    FILE_SETATTR, SYS_utimensat,
-#ifdef SYS_chmod /* not where calls are young */
-    SYS_chmod, SYS_chown, SYS_lchown, SYS_utime, SYS_utimes, SYS_futimesat,
-#endif
-    /* memory that stays when the process has gone */
-    SYS_shmget, SYS_msgget, SYS_semget,
+/* Rejected with EPERM. Calls that this architecture does not have are skipped. */
+static const char *const forbidden[] = {
+    /* sockets, except the one to the server */
+    "socket", "connect", "bind", "listen", "accept", "accept4",
+    /* other processes; leaving the process group that the server kills */
+    "ptrace", "process_vm_readv", "process_vm_writev", "pidfd_getfd", "process_madvise", "setsid",
+    "setpgid",
+    /* owner, mode, times and attributes of files, which Landlock does not cover */
+    "chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "lchown", "fchown", "fchownat", "setxattr",
+    "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr", "utime", "utimes",
+    "futimesat", "utimensat",
+    /* memory that outlives the process */
+    "shmget", "msgget", "semget",
     /* the system */
-    SYS_bpf, SYS_perf_event_open, SYS_userfaultfd, SYS_add_key, SYS_request_key, SYS_keyctl,
-    SYS_mount, SYS_umount2, SYS_pivot_root, OPEN_TREE, MOVE_MOUNT, FSOPEN, FSCONFIG, FSMOUNT,
-    FSPICK, MOUNT_SETATTR, SYS_chroot, SYS_unshare, SYS_setns, SYS_init_module, SYS_finit_module,
-    SYS_delete_module, SYS_kexec_load, SYS_io_uring_setup, SYS_open_by_handle_at, SYS_fanotify_init,
-    SYS_reboot, SYS_swapon, SYS_swapoff, SYS_acct, SYS_sethostname, SYS_setdomainname,
-    SYS_settimeofday, SYS_clock_settime, SYS_clock_adjtime, SYS_adjtimex};
+    "bpf", "perf_event_open", "userfaultfd", "add_key", "request_key", "keyctl", "mount", "umount2",
+    "pivot_root", "open_tree", "move_mount", "fsopen", "fsconfig", "fsmount", "fspick",
+    "mount_setattr", "chroot", "unshare", "setns", "init_module", "finit_module", "delete_module",
+    "kexec_load", "io_uring_setup", "open_by_handle_at", "fanotify_init", "reboot", "swapon",
+    "swapoff", "acct", "sethostname", "setdomainname", "settimeofday", "clock_settime",
+    "clock_adjtime", "adjtimex"};
 
-/* Refused where an argument has one of these bits: whose limits and turns, 0 is one's own; namespaces. */
+/* Also rejected: calls too new for libseccomp 2.5. Their numbers are the same on all architectures. */
+enum { SETXATTRAT = 463, REMOVEXATTRAT = 466, FILE_SETATTR = 469 };
+static const int forbidden_new[] = {SETXATTRAT, REMOVEXATTRAT, FILE_SETATTR};
+
+/* Rejected if any of these bits of an argument is set: limits and priority of a process other than oneself (0),
+ * namespaces. Arguments are 32 bits wide. */
 static const struct {
-    int call;
+    const char *call;
     unsigned argument;
     uint32_t bits;
-} partly[] = {{SYS_prlimit64, 0, UINT32_MAX},
-              {SYS_setpriority, 1, UINT32_MAX},
-              {SYS_ioprio_set, 1, UINT32_MAX},
-              {SYS_sched_setscheduler, 0, UINT32_MAX},
-              {SYS_sched_setparam, 0, UINT32_MAX},
-              {SYS_sched_setattr, 0, UINT32_MAX},
-              {SYS_clone, 0,
-               CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |
-                   CLONE_NEWPID | CLONE_NEWNET}};
+} restricted[] = {{"prlimit64", 0, UINT32_MAX},
+                  {"setpriority", 1, UINT32_MAX},
+                  {"ioprio_set", 1, UINT32_MAX},
+                  {"sched_setscheduler", 0, UINT32_MAX},
+                  {"sched_setparam", 0, UINT32_MAX},
+                  {"sched_setattr", 0, UINT32_MAX},
+                  {"clone", 0,
+                   CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |
+                       CLONE_NEWPID | CLONE_NEWNET}};
 
-static bool close_calls(void)
+#define COUNT_OF(table) (sizeof(table) / sizeof *(table))
+
+static bool add_rules(scmp_filter_ctx filter)
 {
-    enum {
-        COUNT = sizeof forbidden / sizeof *forbidden,
-        PARTLY = sizeof partly / sizeof *partly,
-        ROOM = 2 * COUNT + 5 * PARTLY + 10
-    };
-    struct sock_filter code[ROOM];
-    const struct sock_filter refuse = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
-    unsigned n = 0;
-    if (!ARCH) return false;
-    code[n++] =
-        (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch));
-    code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)ARCH, 1, 0);
-    code[n++] = refuse;
-    code[n++] =
-        (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
-    code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, NUMBERS, 0, 1);
-    code[n++] = refuse;
-    for (unsigned i = 0; i < COUNT; i++) {
-        code[n++] =
-            (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)forbidden[i], 0, 1);
-        code[n++] = refuse;
+    const uint32_t reject = SCMP_ACT_ERRNO(EPERM);
+    /* Calls of another architecture, x32 among them. */
+    int error = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, reject) ||
+                seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1);
+    for (size_t i = 0; i < COUNT_OF(forbidden); i++) {
+        int call = seccomp_syscall_resolve_name(forbidden[i]);
+        error |= call != __NR_SCMP_ERROR && seccomp_rule_add(filter, reject, call, 0);
     }
-    /* What it is asked for stands in memory that a filter does not see; the C library takes clone then. */
-    code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, CLONE3, 0, 1);
-    code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS);
-    for (unsigned i = 0; i < PARTLY; i++) {
-        unsigned at =
-            (unsigned)offsetof(struct seccomp_data, args) +
-            8 * partly[i].argument; /* its lower half: both kinds of machine begin by it */
-        code[n++] =
-            (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)partly[i].call, 0, 4);
-        code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, at);
-        code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, partly[i].bits, 0, 1);
-        code[n++] = refuse;
-        code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    for (size_t i = 0; i < COUNT_OF(forbidden_new); i++)
+        error |= seccomp_rule_add(filter, reject, forbidden_new[i], 0);
+    /* The flags of clone3 are in memory that a filter cannot read; the C library then uses clone. */
+    error |=
+        seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), seccomp_syscall_resolve_name("clone3"), 0);
+    for (size_t i = 0; i < COUNT_OF(restricted); i++) {
+        int call = seccomp_syscall_resolve_name(restricted[i].call);
+        for (uint32_t bits = restricted[i].bits; bits; bits &= bits - 1) {
+            uint32_t lowest = bits & -bits;
+            error |= seccomp_rule_add(
+                filter, reject, call, 1,
+                SCMP_CMP64(restricted[i].argument, SCMP_CMP_MASKED_EQ, lowest, lowest));
+        }
     }
-    code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-    struct sock_fprog program = {.len = (unsigned short)n, .filter = code};
-    return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0;
+    return !error;
+}
+
+static void restrict_calls(cgam_sandboxed *done)
+{
+    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+    int error = filter && add_rules(filter) ? seccomp_load(filter) : -ENOMEM;
+    seccomp_release(filter);
+    done->calls = error == 0;
+    done->no_memory = error == -ENOMEM;
 }
 
 /* ---- memory ------------------------------------------------------------------------------------- */
@@ -214,9 +186,10 @@ cgam_sandboxed cgam_sandbox_enter(const cgam_sandbox *box)
     cgam_sandboxed done = {0};
     const struct rlimit none = {0, 0};
     (void)setrlimit(RLIMIT_CORE, &none);
-    done.memory = limit_memory(box->memory);
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return done;
-    close_files(box, &done);
-    done.calls = close_calls();
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0) {
+        restrict_files(box, &done);
+        restrict_calls(&done);
+    }
+    done.memory = limit_memory(box->memory); /* last: libseccomp may loop without memory */
     return done;
 }

@@ -1,5 +1,5 @@
-/* sandbox.h: what a process that shows a file to somebody else's code gives up before: the network, writing outside a few
- * folders, looking into other processes, and memory beyond a limit. For as long as it lives, and for what it starts. */
+/* sandbox.h: what a process gives up before it gives a file to somebody else's code: the network, writing outside a few
+ * folders, access to other processes, and memory beyond a limit. For its whole life, and for the processes it starts. */
 #ifndef CGAM_SRC_SERVE_SANDBOX_H
 #define CGAM_SRC_SERVE_SANDBOX_H
 
@@ -7,20 +7,21 @@
 #include <stddef.h>
 
 typedef struct cgam_sandbox {
-    const char *const *folders; /* that may be written below; [count] */
+    const char *const *folders; /* [count]; writing is allowed below them */
     int count;
-    size_t memory; /* bytes; 0: as much as the machine has */
+    size_t memory; /* bytes; 0: all that the machine has */
 } cgam_sandbox;
 
-/* What the kernel took. */
+/* The limits that the kernel has applied. */
 typedef struct cgam_sandboxed {
-    bool memory;  /* RLIMIT_DATA */
-    bool files;   /* Landlock, Linux 5.13 */
-    bool signals; /* Landlock, Linux 6.12 */
-    bool calls;   /* seccomp */
+    bool memory;    /* RLIMIT_DATA */
+    bool files;     /* Landlock, Linux 5.13 */
+    bool signals;   /* Landlock, Linux 6.12 */
+    bool calls;     /* seccomp */
+    bool no_memory; /* the list of calls could not be built: the process must not go on */
 } cgam_sandboxed;
 
-/* Before other threads are started. What the kernel does not have is left out. */
+/* Call before other threads are started. Limits that the kernel does not have are left out. */
 cgam_sandboxed cgam_sandbox_enter(const cgam_sandbox *box);
 
 #endif

@@ -1,6 +1,6 @@
-/* serve.c: the server from its options to its end. It listens before it says so, answers until it is asked
- * to stop, lets running verbs end, and leaves nothing behind. */
-#include "serve/guest.h"
+/* serve.c: the server from its options to its end. It listens before it prints its address, answers until a
+ * signal stops it, waits for running verbs, and leaves no process behind. */
+#include "serve/model_process.h"
 
 #include "io/child.h"
 
@@ -16,12 +16,12 @@
 #include <unistd.h>
 
 enum {
-    CONNECTIONS = 4096,   /* at most; fewer where fewer files may be open */
-    FILES_KEPT = 128,     /* for everything else */
-    HEAD_ROOM = 32 << 10, /* bytes of a request's head, and of what is sent at a time */
-    READ_SECONDS = 30,    /* for a request to arrive, and between two */
-    DRAIN_SECONDS = 10,   /* for verbs to end by themselves */
-    SEND_SECONDS = 5,     /* for their answers to go */
+    CONNECTIONS = 4096,  /* at most; fewer if fewer files may be open */
+    FILES_KEPT = 128,    /* for everything else */
+    HEAD_MAX = 32 << 10, /* bytes of a request's head, and of what is sent at a time */
+    READ_SECONDS = 30,   /* for a request to arrive, and between two */
+    DRAIN_SECONDS = 10,  /* for verbs to end by themselves */
+    SEND_SECONDS = 5,    /* for their answers to go */
     TICK_MS = 200,
     BACKLOG = 1024
 };
@@ -58,7 +58,7 @@ static int port_of(int fd)
     char text[8];
     union {
         struct sockaddr any;
-        struct sockaddr_in6 room;
+        struct sockaddr_in6 largest;
     } address = {0};
     socklen_t size = sizeof address;
     if (getsockname(fd, &address.any, &size) != 0 ||
@@ -68,7 +68,7 @@ static int port_of(int fd)
 }
 
 /* As many connections as files may be open. */
-static unsigned connections(void)
+static unsigned connection_limit(void)
 {
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files) != 0) return 256;
@@ -79,16 +79,16 @@ static unsigned connections(void)
     return files.rlim_cur > 2 * FILES_KEPT ? (unsigned)files.rlim_cur - FILES_KEPT : FILES_KEPT;
 }
 
-/* No address here needs escapes, so that none has them: %00 and %2f mean nothing. */
-static size_t leave(void *user, struct MHD_Connection *connection, char *text)
+/* Our addresses need no escapes, so none is decoded: %00 and %2f have no meaning. */
+static size_t keep_escapes(void *user, struct MHD_Connection *connection, char *text)
 {
     (void)user;
     (void)connection;
     return strlen(text);
 }
 
-/* Threads that answer are not the ones that are told to stop. */
-static cgam_status start(cgam_server *server, int fd, bool six)
+/* Threads of the server block all signals, so that the caller's thread gets them. */
+static cgam_status start_server(cgam_server *server, int fd, bool six)
 {
     sigset_t all, before;
     sigfillset(&all);
@@ -103,9 +103,9 @@ static cgam_status start(cgam_server *server, int fd, bool six)
         server->daemon = MHD_start_daemon(
             flags, 0, NULL, NULL, cgam_http_handle, server, MHD_OPTION_LISTEN_SOCKET, fd,
             MHD_OPTION_THREAD_POOL_SIZE, pool, MHD_OPTION_STRICT_FOR_CLIENT, 1,
-            MHD_OPTION_CONNECTION_LIMIT, connections(), MHD_OPTION_CONNECTION_TIMEOUT,
-            (unsigned)READ_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEAD_ROOM,
-            MHD_OPTION_UNESCAPE_CALLBACK, leave, NULL, MHD_OPTION_NOTIFY_COMPLETED,
+            MHD_OPTION_CONNECTION_LIMIT, connection_limit(), MHD_OPTION_CONNECTION_TIMEOUT,
+            (unsigned)READ_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEAD_MAX,
+            MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL, MHD_OPTION_NOTIFY_COMPLETED,
             cgam_http_completed, server, MHD_OPTION_NOTIFY_CONNECTION, cgam_http_connection, server,
             MHD_OPTION_END);
         if (!server->daemon)
@@ -123,7 +123,7 @@ static void make_url(const cgam_guard *guard, char *text, size_t size)
              guard->port, guard->open ? "" : "#token=", guard->open ? "" : guard->token);
 }
 
-/* Says that it listens. Whoever wants the document on standard output has the line beside it. */
+/* Prints the address: on standard error if standard output takes the JSON document. */
 static cgam_status announce(cgam_call *call, const cgam_server *server)
 {
     char url[CGAM_TOKEN_MAX + 160];
@@ -147,7 +147,7 @@ static cgam_status announce(cgam_call *call, const cgam_server *server)
     return CGAM_OK;
 }
 
-/* Until the program is asked to stop. */
+/* Waits for the signal to stop. */
 static void wait_for_end(cgam_call *call, cgam_server *server)
 {
     double most = server->timeout < READ_SECONDS ? server->timeout : READ_SECONDS;
@@ -157,17 +157,17 @@ static void wait_for_end(cgam_call *call, cgam_server *server)
     }
 }
 
-/* Newcomers are heard and told that it ends. MHD_quiesce_daemon would leave them waiting, and races with
+/* New requests are answered with 503 meanwhile. MHD_quiesce_daemon would leave them waiting, and races with
  * its own epoll: now and then it ends the process ("Failed to remove listen FD", 0.9.75 and later). */
-static void end(cgam_server *server)
+static void stop_server(cgam_server *server)
 {
     atomic_store(&server->draining, true);
     cgam_work_drain(server, DRAIN_SECONDS);
     double until = cgam_clock() + SEND_SECONDS;
-    while (atomic_load(&server->asked_count) > 0 && cgam_clock() < until) (void)poll(NULL, 0, 5);
+    while (atomic_load(&server->exchange_count) > 0 && cgam_clock() < until) (void)poll(NULL, 0, 5);
     if (server->daemon) MHD_stop_daemon(server->daemon);
     cgam_work_stop(server);
-    cgam_guests_end(server);
+    cgam_model_pool_end(server);
 }
 
 static void put_summary(cgam_call *call, const cgam_server *server)
@@ -177,54 +177,55 @@ static void put_summary(cgam_call *call, const cgam_server *server)
     cgam_json_put_real(call->doc, "seconds", cgam_clock() - server->started);
 }
 
-/* From here on requests to stop the program are no longer requests to stop what it does. */
+/* Once the server listens, a signal ends the server and not the verbs that run. */
 static cgam_status serve(cgam_call *call, cgam_server *server)
 {
     bool six = false;
     int port = (int)cgam_args_int(call->args, "port");
-    cgam_status status = cgam_house_open(call, server->env, &server->house);
+    cgam_status status = cgam_catalog_open(call, server->env, &server->catalog);
     if (status != CGAM_OK) return status;
     int fd = listen_on(server->env, server->guard.host, port, &six);
     if (fd < 0) return CGAM_E_ARG;
     server->guard.port = port_of(fd);
-    status = start(server, fd, six);
+    status = start_server(server, fd, six);
     if (status == CGAM_OK) status = announce(call, server);
     atomic_store(&server->listening, true);
     if (status == CGAM_OK) wait_for_end(call, server);
-    end(server);
+    stop_server(server);
     if (!server->daemon) close(fd);
     if (status == CGAM_OK) put_summary(call, server);
     return status;
 }
 
-/* While banks are opened, Ctrl-C is for them. */
+/* Before the server listens, a signal stops the opening of banks. */
 static bool interrupted(void *user)
 {
     cgam_server *server = user;
     return !atomic_load(&server->listening) && cgam_interrupted(server->caller);
 }
 
-static cgam_status run(cgam_call *call)
+static cgam_status run_serve(cgam_call *call)
 {
-    if (cgam_args_flag(call->args, "guest")) return cgam_guest_run(call);
-    cgam_server server = {.caller = call->env, .started = cgam_clock()};
+    if (cgam_args_flag(call->args, "guest")) return cgam_model_process_run(call);
+    cgam_server server = {.caller = call->env,
+                          .started = cgam_clock(),
+                          .body_max = (size_t)cgam_args_int(call->args, "max-body") << 20,
+                          .requests_max = (int)cgam_args_int(call->args, "max-requests"),
+                          .timeout = cgam_args_real(call->args, "timeout"),
+                          .out_timeout = cgam_args_real(call->args, "out-timeout"),
+                          .model_memory = cgam_args_int(call->args, "model-memory"),
+                          .metrics = cgam_args_flag(call->args, "metrics"),
+                          .log = cgam_args_flag(call->args, "log"),
+                          .clients_lock = PTHREAD_MUTEX_INITIALIZER,
+                          .work_lock = PTHREAD_MUTEX_INITIALIZER,
+                          .counts_lock = PTHREAD_MUTEX_INITIALIZER,
+                          .pool_lock = PTHREAD_MUTEX_INITIALIZER,
+                          .work_there = PTHREAD_COND_INITIALIZER,
+                          .work_done = PTHREAD_COND_INITIALIZER};
     cgam_env_opts opts = cgam_env_opts_default();
     opts.threads = cgam_env_threads(call->env);
     opts.interrupted = interrupted;
     opts.user = &server;
-    server.body_max = (size_t)cgam_args_int(call->args, "max-body") << 20;
-    server.requests_max = (int)cgam_args_int(call->args, "max-requests");
-    server.timeout = cgam_args_real(call->args, "timeout");
-    server.out_timeout = cgam_args_real(call->args, "out-timeout");
-    server.model_memory = cgam_args_int(call->args, "model-memory");
-    server.metrics = cgam_args_flag(call->args, "metrics");
-    server.log = cgam_args_flag(call->args, "log");
-    pthread_mutex_init(&server.lines_lock, NULL);
-    pthread_mutex_init(&server.work_lock, NULL);
-    pthread_mutex_init(&server.counts_lock, NULL);
-    pthread_mutex_init(&server.guests_lock, NULL);
-    pthread_cond_init(&server.work_there, NULL);
-    pthread_cond_init(&server.work_done, NULL);
     cgam_status status = cgam_guard_open(call, &server.guard);
     if (status == CGAM_OK) {
         status = cgam_env_new(&opts, &server.env);
@@ -234,15 +235,9 @@ static cgam_status run(cgam_call *call)
             (void)cgam_fail(call->env, status, "%s", cgam_env_message(server.env));
     }
     cgam_counts_free(&server);
-    cgam_house_close(&server.house);
+    cgam_catalog_close(&server.catalog);
     cgam_env_free(server.env);
-    pthread_cond_destroy(&server.work_there);
-    pthread_cond_destroy(&server.work_done);
-    pthread_mutex_destroy(&server.lines_lock);
-    pthread_mutex_destroy(&server.work_lock);
-    pthread_mutex_destroy(&server.counts_lock);
-    pthread_mutex_destroy(&server.guests_lock);
     return status;
 }
 
-__attribute__((constructor)) static void move_in(void) { cgam_serve_run = run; }
+__attribute__((constructor)) static void register_serve(void) { cgam_serve_run = run_serve; }

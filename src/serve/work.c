@@ -1,100 +1,102 @@
-/* work.c: verbs at work. A request waits in a queue for one of a few workers, who reads its options, runs
- * the verb on the env that all share, and leaves the answer; the connection sleeps meanwhile. A verb is
- * stopped, not abandoned: the library asks between pieces of work whether it shall go on, and it shall
- * not when its time is over, the client has gone or the server ends. */
-#include "serve/guest.h"
+/* work.c: workers that run verbs. A request waits in a queue for one of a few workers, which reads its options,
+ * runs the verb on the shared env and stores the answer; the connection is suspended meanwhile. The library
+ * checks between pieces of work whether to stop: when the time is over, the client has gone or the server
+ * ends. */
+#include "serve/model_process.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const double LOOK_EVERY = 0.02; /* seconds between looks for the client */
-enum { BEHIND = 1 << 16 }; /* bytes that a reader of events may be, and still be told of progress */
+static const double LOOK_EVERY = 0.02; /* seconds between checks of the client */
+enum { BEHIND = 1 << 16 };             /* unread bytes from which on progress events are dropped */
 
 char *cgam_error_text(int code, const char *message)
 {
-    (void)cgam_json_ran_short(); /* what it is about may have */
+    (void)cgam_json_ran_short(); /* clears the mark: the failed document may have run short */
     json_t *doc = json_object();
     cgam_json_put_text(doc, "error", message);
     cgam_json_put_int(doc, "status", code >= 500 ? 3 : 2);
     char *text = cgam_json_line(doc);
     json_decref(doc);
     if (!cgam_json_ran_short()) return text;
-    free(text); /* half of it */
+    free(text); /* it is incomplete */
     return NULL;
 }
 
-void cgam_asked_release(cgam_asked *asked)
+void cgam_exchange_release(cgam_exchange *exchange)
 {
-    if (atomic_fetch_sub(&asked->holders, 1) > 1) return;
-    atomic_fetch_sub(&asked->server->body_bytes, asked->room);
-    free(asked->body);
-    free(asked->text);
-    pthread_mutex_destroy(&asked->lock);
-    free(asked);
+    if (atomic_fetch_sub(&exchange->holders, 1) > 1) return;
+    atomic_fetch_sub(&exchange->server->body_bytes, exchange->capacity);
+    free(exchange->body);
+    free(exchange->text);
+    pthread_mutex_destroy(&exchange->lock);
+    free(exchange);
 }
 
-/* ---- may it go on? ----------------------------------------------------------------------------- */
+/* ---- stopping ----------------------------------------------------------------------------- */
 
-bool cgam_asked_stop(cgam_asked *asked)
+bool cgam_exchange_must_stop(cgam_exchange *exchange)
 {
-    if (atomic_load(&asked->server->stopping)) return true;
+    if (atomic_load(&exchange->server->stopping)) return true;
     double now = cgam_clock();
-    pthread_mutex_lock(&asked->lock);
-    if (now > asked->begun + asked->limit) asked->late = true;
-    if (!asked->gone && now - asked->looked > LOOK_EVERY) {
-        asked->looked = now;
-        asked->gone = cgam_line_left(asked->line);
+    pthread_mutex_lock(&exchange->lock);
+    if (now > exchange->begun + exchange->limit) exchange->late = true;
+    if (!exchange->gone && now - exchange->looked > LOOK_EVERY) {
+        exchange->looked = now;
+        exchange->gone = cgam_client_left(exchange->client);
     }
-    bool stop = asked->gone || asked->late;
-    pthread_mutex_unlock(&asked->lock);
+    bool stop = exchange->gone || exchange->late;
+    pthread_mutex_unlock(&exchange->lock);
     return stop;
 }
 
-static bool shall_stop(void *user) { return cgam_asked_stop(user); }
+static bool shall_stop(void *user) { return cgam_exchange_must_stop(user); }
 
 /* ---- events ------------------------------------------------------------------------------------ */
 
-/* Adds bytes to what is to be sent; false without memory. The lock is held. */
-static bool append(cgam_asked *asked, const char *bytes, size_t size)
+/* Appends bytes to the unsent text; false without memory. The lock is held. */
+static bool append_text(cgam_exchange *exchange, const char *bytes, size_t size)
 {
-    if (asked->text_size + size > asked->text_room && asked->text_at > 0) {
-        asked->text_size -= asked->text_at; /* what has gone makes room */
-        memmove(asked->text, asked->text + asked->text_at, asked->text_size);
-        asked->text_at = 0;
+    if (exchange->text_size + size > exchange->text_capacity && exchange->text_at > 0) {
+        exchange->text_size -= exchange->text_at; /* drops what is sent */
+        memmove(exchange->text, exchange->text + exchange->text_at, exchange->text_size);
+        exchange->text_at = 0;
     }
-    if (asked->text_size + size > asked->text_room) {
-        size_t room = 2 * (asked->text_size + size);
-        char *text = realloc(asked->text, room);
+    if (exchange->text_size + size > exchange->text_capacity) {
+        size_t capacity = 2 * (exchange->text_size + size);
+        char *text = realloc(exchange->text, capacity);
         if (!text) return false;
-        asked->text = text;
-        asked->text_room = room;
+        exchange->text = text;
+        exchange->text_capacity = capacity;
     }
-    memcpy(asked->text + asked->text_size, bytes, size);
-    asked->text_size += size;
+    memcpy(exchange->text + exchange->text_size, bytes, size);
+    exchange->text_size += size;
     return true;
 }
 
-static void wake(cgam_asked *asked)
+static void resume_reader(cgam_exchange *exchange)
 {
-    if (asked->suspended && asked->connection) {
-        asked->suspended = false;
-        MHD_resume_connection(asked->connection);
+    if (exchange->suspended && exchange->connection) {
+        exchange->suspended = false;
+        MHD_resume_connection(exchange->connection);
     }
 }
 
-/* One event with a document on one line; `last` ends the stream. Others are left out for one who does not read them. */
-static void tell(cgam_asked *asked, const char *event, const char *data, bool last)
+/* Sends one event with a document on one line; `last` ends the stream. Other events are dropped if the client does not read. */
+static void send_event(cgam_exchange *exchange, const char *event, const char *data, bool last)
 {
-    pthread_mutex_lock(&asked->lock);
-    bool skip = !last && asked->text_size - asked->text_at > BEHIND;
-    bool fine = skip || (append(asked, "event: ", 7) && append(asked, event, strlen(event)) &&
-                         append(asked, "\ndata: ", 7) && append(asked, data, strlen(data)) &&
-                         append(asked, "\n\n", 2));
-    if (!fine) asked->gone = true; /* half an event is none */
-    if (last || !fine) asked->stage = CGAM_STAGE_DONE;
-    wake(asked);
-    pthread_mutex_unlock(&asked->lock);
+    pthread_mutex_lock(&exchange->lock);
+    bool skip = !last && exchange->text_size - exchange->text_at > BEHIND;
+    bool fine =
+        skip ||
+        (append_text(exchange, "event: ", 7) && append_text(exchange, event, strlen(event)) &&
+         append_text(exchange, "\ndata: ", 7) && append_text(exchange, data, strlen(data)) &&
+         append_text(exchange, "\n\n", 2));
+    if (!fine) exchange->gone = true; /* no half events */
+    if (last || !fine) exchange->stage = CGAM_STAGE_DONE;
+    resume_reader(exchange);
+    pthread_mutex_unlock(&exchange->lock);
 }
 
 char *cgam_progress_text(const cgam_progress_at *at)
@@ -114,29 +116,29 @@ char *cgam_progress_text(const cgam_progress_at *at)
     return text;
 }
 
-void cgam_asked_tell(cgam_asked *asked, const char *progress)
+void cgam_exchange_send_progress(cgam_exchange *exchange, const char *progress)
 {
-    tell(asked, "progress", progress, false);
+    send_event(exchange, "progress", progress, false);
 }
 
 static void on_progress(void *user, const cgam_progress_at *at)
 {
-    cgam_asked *asked = user;
+    cgam_exchange *exchange = user;
     double now = cgam_clock();
-    if (now - asked->told < CGAM_TELL_EVERY && at->done < at->total) return;
-    asked->told = now;
+    if (now - exchange->reported < CGAM_PROGRESS_EVERY && at->done < at->total) return;
+    exchange->reported = now;
     char *text = cgam_progress_text(at);
-    if (text) cgam_asked_tell(asked, text);
+    if (text) cgam_exchange_send_progress(exchange, text);
     free(text);
 }
 
 /* ---- one request ------------------------------------------------------------------------------- */
 
-/* Of a failure. */
-static int code_of(cgam_status status, const cgam_wish *wish)
+/* The HTTP code of a failure. */
+static int http_code(cgam_status status, const cgam_request *request)
 {
-    if (wish->forbidden) return MHD_HTTP_FORBIDDEN;
-    if (wish->absent) return MHD_HTTP_NOT_FOUND;
+    if (request->forbidden) return MHD_HTTP_FORBIDDEN;
+    if (request->absent) return MHD_HTTP_NOT_FOUND;
     switch (status) {
     case CGAM_E_INTERRUPTED: return MHD_HTTP_SERVICE_UNAVAILABLE;
     case CGAM_E_NOMEM:
@@ -158,102 +160,104 @@ static char *document_text(const json_t *doc, bool one_line, size_t *size)
     return fine ? text : NULL;
 }
 
-static void begin_stream(cgam_asked *asked)
+static void begin_stream(cgam_exchange *exchange)
 {
-    pthread_mutex_lock(&asked->lock);
-    asked->stage = CGAM_STAGE_STREAM;
-    if (asked->connection) MHD_resume_connection(asked->connection);
-    pthread_mutex_unlock(&asked->lock);
+    pthread_mutex_lock(&exchange->lock);
+    exchange->stage = CGAM_STAGE_STREAM;
+    if (exchange->connection) MHD_resume_connection(exchange->connection);
+    pthread_mutex_unlock(&exchange->lock);
 }
 
-/* Leaves what is to be answered. `text` is for free(), NULL: no memory. */
-static void finish(cgam_asked *asked, int code, bool negative, char *text, size_t size)
+/* Stores the answer. Takes `text`, for free(); NULL: no memory. */
+static void set_answer(cgam_exchange *exchange, int code, bool negative, char *text, size_t size)
 {
     if (!text) code = MHD_HTTP_INTERNAL_SERVER_ERROR;
-    pthread_mutex_lock(&asked->lock);
-    bool stream = asked->stage == CGAM_STAGE_STREAM;
+    pthread_mutex_lock(&exchange->lock);
+    bool stream = exchange->stage == CGAM_STAGE_STREAM;
     if (!stream) {
-        asked->code = code;
-        asked->negative = negative;
-        asked->text = text;
-        asked->text_size = text ? size : 0;
-        asked->stage = CGAM_STAGE_DONE;
-        if (asked->connection) MHD_resume_connection(asked->connection);
+        exchange->code = code;
+        exchange->negative = negative;
+        exchange->text = text;
+        exchange->text_size = text ? size : 0;
+        exchange->stage = CGAM_STAGE_DONE;
+        if (exchange->connection) MHD_resume_connection(exchange->connection);
     }
-    pthread_mutex_unlock(&asked->lock);
+    pthread_mutex_unlock(&exchange->lock);
     if (!stream) return;
-    tell(asked, code == MHD_HTTP_OK ? "document" : "error", text ? text : "{}", true);
+    send_event(exchange, code == MHD_HTTP_OK ? "document" : "error", text ? text : "{}", true);
     free(text);
 }
 
-static void fail(cgam_asked *asked, cgam_status status, const cgam_wish *wish)
+static void set_error(cgam_exchange *exchange, cgam_status status, const cgam_request *request)
 {
     char message[CGAM_MESSAGE_MAX + 64];
-    cgam_server *server = asked->server;
+    cgam_server *server = exchange->server;
     cgam_env_message_copy(server->env, message, sizeof message);
-    if (status == CGAM_E_INTERRUPTED && asked->late)
+    if (status == CGAM_E_INTERRUPTED && exchange->late)
         snprintf(message, sizeof message, "stopped after %g seconds, as %stimeout says",
-                 asked->limit, wish->writes ? "out-" : "");
+                 exchange->limit, request->writes ? "out-" : "");
     else if (status == CGAM_E_INTERRUPTED)
         snprintf(message, sizeof message, "stopped: the %s",
-                 asked->gone ? "client has gone" : "server ends");
+                 exchange->gone ? "client has gone" : "server ends");
     else if (!*message) snprintf(message, sizeof message, "%s", cgam_status_text(status));
-    char *veiled;
-    if (!cgam_house_veil(&server->house, message, &veiled)) {
+    char *hidden;
+    if (!cgam_catalog_hide_paths(&server->catalog, message, &hidden)) {
         status = CGAM_E_NOMEM;
         snprintf(message, sizeof message, "%s", cgam_status_text(status));
     }
-    int code = code_of(status, wish);
-    char *text = cgam_error_text(code, veiled ? veiled : message);
-    finish(asked, code, false, text, text ? strlen(text) : 0);
-    free(veiled);
+    int code = http_code(status, request);
+    char *text = cgam_error_text(code, hidden ? hidden : message);
+    set_answer(exchange, code, false, text, text ? strlen(text) : 0);
+    free(hidden);
 }
 
-static void answer(cgam_asked *asked)
+static void run_exchange(cgam_exchange *exchange)
 {
-    cgam_server *server = asked->server;
-    cgam_wish wish;
+    cgam_server *server = exchange->server;
+    cgam_request request;
     cgam_args *args = NULL;
-    cgam_call call = {.verb = asked->verb, .env = server->env, .shelf = server->house.shelf};
-    cgam_stop stop = {shall_stop, asked};
+    cgam_call call = {.verb = exchange->verb, .env = server->env, .shelf = server->catalog.shelf};
+    cgam_stop stop = {shall_stop, exchange};
     cgam_stop_set(&stop);
     cgam_failure_here()->env = 0; /* of a request before */
-    cgam_status status =
-        cgam_wish_read(&wish, &server->house, asked->verb, asked->body, asked->size);
-    if (wish.writes) asked->limit = server->out_timeout;
-    if (status == CGAM_OK) status = cgam_args_json(server->env, asked->verb, wish.options, &args);
-    if (status == CGAM_OK && shall_stop(asked)) status = CGAM_E_INTERRUPTED;
+    cgam_status status = cgam_request_read(&request, &server->catalog, exchange->verb,
+                                           exchange->body, exchange->size);
+    if (request.writes) exchange->limit = server->out_timeout;
+    if (status == CGAM_OK)
+        status = cgam_args_json(server->env, exchange->verb, request.options, &args);
+    if (status == CGAM_OK && shall_stop(exchange)) status = CGAM_E_INTERRUPTED;
     if (status == CGAM_OK) {
-        if (asked->events) {
-            begin_stream(asked);
-            call.progress.to = (cgam_progress){on_progress, asked};
+        if (exchange->events) {
+            begin_stream(exchange);
+            call.progress.to = (cgam_progress){on_progress, exchange};
         }
-        cgam_loan loan = {wish.files, wish.count, wish.alone};
+        cgam_file_overlay overlay = {request.files, request.count, request.exclusive};
         call.args = args;
         call.doc = json_object();
-        if (cgam_guest_needed(call.verb)) status = cgam_guest_ask(server, asked, &wish, &call);
+        if (cgam_model_pool_serves(call.verb))
+            status = cgam_model_pool_run(server, exchange, &request, &call);
         else {
-            cgam_file_lend(&loan);
+            cgam_file_overlay_set(&overlay);
             status = cgam_call_run(&call);
-            cgam_file_lend(NULL);
+            cgam_file_overlay_set(NULL);
         }
     }
     cgam_stop_set(NULL);
-    if (status == CGAM_OK && !cgam_house_veil_json(&server->house, call.doc))
+    if (status == CGAM_OK && !cgam_catalog_hide_paths_in(&server->catalog, call.doc))
         status = cgam_fail_nomem(server->env, "the document");
     if (status == CGAM_OK) {
         size_t size = 0;
-        char *text = document_text(call.doc, asked->events, &size);
-        finish(asked, MHD_HTTP_OK, call.negative, text, size);
-    } else fail(asked, status, &wish);
+        char *text = document_text(call.doc, exchange->events, &size);
+        set_answer(exchange, MHD_HTTP_OK, call.negative, text, size);
+    } else set_error(exchange, status, &request);
     json_decref(call.doc);
     cgam_args_free(args);
-    cgam_wish_close(&wish);
+    cgam_request_close(&request);
 }
 
 /* ---- the queue --------------------------------------------------------------------------------- */
 
-static void *worker(void *user)
+static void *run_worker(void *user)
 {
     cgam_server *server = user;
     pthread_mutex_lock(&server->work_lock);
@@ -261,14 +265,14 @@ static void *worker(void *user)
         while (!server->first && !server->ending)
             pthread_cond_wait(&server->work_there, &server->work_lock);
         if (!server->first) break;
-        cgam_asked *asked = server->first;
-        server->first = asked->next;
+        cgam_exchange *exchange = server->first;
+        server->first = exchange->next;
         if (!server->first) server->last = NULL;
         server->waiting--;
         server->running++;
         pthread_mutex_unlock(&server->work_lock);
-        answer(asked);
-        cgam_asked_release(asked);
+        run_exchange(exchange);
+        cgam_exchange_release(exchange);
         pthread_mutex_lock(&server->work_lock);
         server->running--;
         pthread_cond_broadcast(&server->work_done);
@@ -277,24 +281,24 @@ static void *worker(void *user)
     return NULL;
 }
 
-bool cgam_work_add(cgam_server *server, cgam_asked *asked)
+bool cgam_work_add(cgam_server *server, cgam_exchange *exchange)
 {
     pthread_mutex_lock(&server->work_lock);
-    bool room = server->waiting + server->running < server->requests_max &&
-                !atomic_load(&server->draining); /* a drain waits for what is here already */
-    if (room) {
-        atomic_fetch_add(&asked->holders, 1);
-        asked->stage = CGAM_STAGE_WAITING;
-        MHD_suspend_connection(asked->connection); /* before a worker can wake it */
-        asked->next = NULL;
-        if (server->last) server->last->next = asked;
-        else server->first = asked;
-        server->last = asked;
+    bool accepted = server->waiting + server->running < server->requests_max &&
+                    !atomic_load(&server->draining); /* cgam_work_drain waits for the queue */
+    if (accepted) {
+        atomic_fetch_add(&exchange->holders, 1);
+        exchange->stage = CGAM_STAGE_WAITING;
+        MHD_suspend_connection(exchange->connection); /* before a worker can resume it */
+        exchange->next = NULL;
+        if (server->last) server->last->next = exchange;
+        else server->first = exchange;
+        server->last = exchange;
         server->waiting++;
         pthread_cond_signal(&server->work_there);
     }
     pthread_mutex_unlock(&server->work_lock);
-    return room;
+    return accepted;
 }
 
 cgam_status cgam_work_start(cgam_server *server, int workers)
@@ -302,7 +306,7 @@ cgam_status cgam_work_start(cgam_server *server, int workers)
     server->threads = calloc((size_t)workers, sizeof *server->threads);
     if (!server->threads) return cgam_fail_nomem(server->env, "workers");
     for (; server->workers < workers; server->workers++)
-        if (pthread_create(&server->threads[server->workers], NULL, worker, server) != 0)
+        if (pthread_create(&server->threads[server->workers], NULL, run_worker, server) != 0)
             return cgam_fail(server->env, CGAM_E_IO, "cannot start %d threads", workers);
     return CGAM_OK;
 }

@@ -2,7 +2,7 @@
  * refused in one line; of what is read, every example has a text and a label that exists, and prompts
  * can be made, but for wrong objects where all are right. */
 #include "fuzz/readers.h"
-#include "lm/dataset.h"
+#include "lab/language/dataset.h"
 
 static void make_prompts(cgam_env *env, const cgam_dataset *set)
 {
@@ -12,7 +12,7 @@ static void make_prompts(cgam_env *env, const cgam_dataset *set)
         must_be_one_line(env);
         return;
     }
-    for (int64_t i = 0; i < cgam_prompts_count(prompts); i++) { /* each with others */
+    for (int64_t i = 0; i < prompts->queries; i++) { /* each with others */
         int demos = CGAM_DEMOS_TRUE + (int)i % (CGAM_DEMOS_FOREIGN - CGAM_DEMOS_TRUE + 1);
         char *prompt;
         if (cgam_prompts_text(prompts, i, 2, (cgam_demos)demos, &prompt) != CGAM_OK) {
@@ -20,7 +20,7 @@ static void make_prompts(cgam_env *env, const cgam_dataset *set)
             must_be_one_line(env);
             continue;
         }
-        must(strstr(prompt, cgam_prompts_cue(prompts)) != NULL);
+        must(strstr(prompt, prompts->cue) != NULL);
         cgam_text_free(env, prompt);
     }
     cgam_prompts_free(prompts);
@@ -51,12 +51,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         must_be_one_line(env);
         return 0;
     }
-    int64_t n = cgam_dataset_size(set), labels = cgam_dataset_labels(set);
+    int64_t n = set->examples, labels = set->labels;
     must(n > 0 && labels > 0);
     for (int64_t i = 0; i < n; i++) {
-        cgam_example e = cgam_dataset_example(set, i);
+        cgam_example e = set->example[i];
         must(e.text[0] && e.label >= 0 && e.label < labels);
-        must(!strchr(e.text, '\n') && cgam_dataset_word(set, e.label)[0]);
+        must(!strchr(e.text, '\n') && set->label[e.label].word[0]);
     }
     make_prompts(env, set);
     cgam_dataset_close(set);

@@ -25,17 +25,17 @@ static size_t leave(void *user, struct MHD_Connection *connection, char *text)
 static void open_server(void)
 {
     static char id[] = "demo", path[] = CGAM_DEMO_PREFIX;
-    static cgam_tenant demo = {CGAM_INPUT_BANK, id, path};
+    static cgam_catalog_entry demo = {CGAM_INPUT_BANK, id, path};
     cgam_bank *bank;
     server = (cgam_server){.env = fuzz_env(), .body_max = BODY, .timeout = 1, .metrics = true};
-    pthread_mutex_init(&server.lines_lock, NULL);
+    pthread_mutex_init(&server.clients_lock, NULL);
     pthread_mutex_init(&server.work_lock, NULL);
     pthread_mutex_init(&server.counts_lock, NULL);
-    pthread_mutex_init(&server.guests_lock, NULL);
-    server.house = (cgam_house){.env = server.env, .tenants = &demo, .count = 1};
-    must(cgam_shelf_new(server.env, 0, &server.house.shelf) == CGAM_OK &&
+    pthread_mutex_init(&server.pool_lock, NULL);
+    server.catalog = (cgam_catalog){.env = server.env, .entries = &demo, .count = 1};
+    must(cgam_shelf_new(server.env, 0, &server.catalog.shelf) == CGAM_OK &&
          cgam_demo_bank(server.env, 1, &bank) == CGAM_OK &&
-         cgam_shelf_add(server.house.shelf, path, bank) == CGAM_OK);
+         cgam_shelf_add(server.catalog.shelf, path, bank) == CGAM_OK);
     memset(server.guard.hash, 7, sizeof server.guard.hash); /* of no token that anyone has */
     snprintf(server.guard.host, sizeof server.guard.host, "127.0.0.1");
     server.guard.port = 80;

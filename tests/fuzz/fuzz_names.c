@@ -2,6 +2,7 @@
  * names, what is left is the other. What is refused is refused in one line; names are found again at the lowest of
  * their rows, and every other row of a name by the one before it. */
 #include "fuzz/readers.h"
+#include "memory/bank.h"
 
 #include <cgam/bank.h>
 
@@ -33,15 +34,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     look(names);
-    const cgam_lent file = {"only", data + 1 + cut, size - 1 - cut};
-    const cgam_loan loan = {&file, 1, true};
+    const cgam_memory_file file = {"only", data + 1 + cut, size - 1 - cut};
+    const cgam_file_overlay overlay = {&file, 1, true};
     uint64_t *mask = NULL;
     int64_t n = cgam_row_names_count(names);
-    cgam_file_lend(&loan);
+    cgam_file_overlay_set(&overlay);
     if (n > 0 && cgam_mask_load(env, "only", n, names, &mask) != CGAM_OK) must_be_one_line(env);
     else if (n % 64) must(mask && mask[n / 64] >> n % 64 == 0);
     cgam_mask_free(env, mask);
-    cgam_file_lend(NULL);
+    cgam_file_overlay_set(NULL);
     cgam_row_names_free(names);
     return 0;
 }

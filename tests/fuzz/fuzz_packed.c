@@ -44,7 +44,7 @@ static const uint8_t *sound(size_t *size)
     if (!bytes) {
         cgam_env *env = fuzz_env();
         static const char names[] = "a\nb\nc\nd\nb\nf\ng\n";
-        static const cgam_lent file = {"names", (const uint8_t *)names, sizeof names - 1};
+        static const cgam_memory_file file = {"names", (const uint8_t *)names, sizeof names - 1};
         char rows[] = "/tmp/cgam-fuzz-XXXXXX.npy", path[sizeof rows + 16];
         double Z[N * D];
         for (int i = 0; i < N * D; i++) Z[i] = (i * 7919 % 101) / 50.0 - 1;
@@ -57,11 +57,11 @@ static const uint8_t *sound(size_t *size)
         opts.alphas = 1; /* a second would only make the head longer, which is most of the time */
         opts.alpha = (double[]){0.1};
         opts.names = "names";
-        cgam_file_lend(&(cgam_loan){&file, 1, false});
+        cgam_file_overlay_set(&(cgam_file_overlay){&file, 1, false});
         must(cgam_npy_write(env, rows, CGAM_F64, 2, (int64_t[]){N, D}, Z) == CGAM_OK);
         must(cgam_pack(env, rows, &opts, path) == CGAM_OK);
         must(cgam_pack_drop(env, path, N, &(uint64_t){2}) == CGAM_OK);
-        cgam_file_lend(NULL);
+        cgam_file_overlay_set(NULL);
         bytes = fuzz_take(path, &length);
         length = tighten(bytes, length);
         unlink(rows);

@@ -13,8 +13,8 @@ static cgam_call *asker(const cgam_bank **bank)
     static cgam_bank *one;
     if (!one) {
         static const char *const words[] = {"--bank", "b.npy", "--names", "n", "--query", "rows:0"};
-        static const cgam_lent file = {"n", (const uint8_t *)names, sizeof names - 1};
-        static const cgam_loan loan = {&file, 1, true};
+        static const cgam_memory_file file = {"n", (const uint8_t *)names, sizeof names - 1};
+        static const cgam_file_overlay overlay = {&file, 1, true};
         static const double Z[9 * D] = {1,  2,  3,  -4, 5,   6,  7,  8,  -9,
                                         10, 11, 12, 13, -14, 15, 16, 17, 18};
         cgam_args *args;
@@ -24,7 +24,7 @@ static cgam_call *asker(const cgam_bank **bank)
         must(cgam_args_parse(call.env, call.verb, 6, words, &args) == CGAM_OK);
         call.args = args;
         must(cgam_bank_new(call.env, Z, CGAM_F64, 9, D, NULL, &one) == CGAM_OK);
-        cgam_file_lend(&loan);
+        cgam_file_overlay_set(&overlay);
     }
     *bank = one;
     return &call;

@@ -26,10 +26,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static uint8_t part[512] __attribute__((aligned(64)));
     size_t part_size = sound(part);
     cgam_env *env = fuzz_env();
-    const cgam_lent files[] = {{"x.index.json", data, size}, {"p.safetensors", part, part_size}};
-    const cgam_loan loan = {files, 2, true};
+    const cgam_memory_file files[] = {{"x.index.json", data, size},
+                                      {"p.safetensors", part, part_size}};
+    const cgam_file_overlay overlay = {files, 2, true};
     cgam_shards shards;
-    cgam_file_lend(&loan);
+    cgam_file_overlay_set(&overlay);
     if (cgam_shards_open(env, "x.index.json", &shards) != CGAM_OK) {
         must_be_one_line(env);
         must(!shards.arrays);
@@ -40,6 +41,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         for (int64_t i = 0; i < rows && i < 64; i++) must(cgam_shards_row(&shards, i, &array));
         cgam_shards_close(env, &shards);
     }
-    cgam_file_lend(NULL);
+    cgam_file_overlay_set(NULL);
     return 0;
 }

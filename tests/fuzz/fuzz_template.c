@@ -1,7 +1,7 @@
 /* Any bytes as the template of prompts. What is refused is refused in one line; of what is taken, a prompt holds the text, the
  * cue before every answer, and ends where the answer begins. */
 #include "fuzz/readers.h"
-#include "lm/dataset.h"
+#include "lab/language/dataset.h"
 
 static const cgam_dataset *set(void)
 {
@@ -27,8 +27,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         .queries = 2, .shots_max = shots, .seed = 1, .wording = template};
     if (cgam_prompts_new(env, set(), NULL, &opts, &prompts) != CGAM_OK) must_be_one_line(env);
     else {
-        for (int64_t i = 0; i < cgam_prompts_count(prompts); i++) {
-            const char *cue = cgam_prompts_cue(prompts);
+        for (int64_t i = 0; i < prompts->queries; i++) {
+            const char *cue = prompts->cue;
             must(strstr(template, "{x}") && strstr(template, "{y}"));
             must(cgam_prompts_text(prompts, i, shots, CGAM_DEMOS_TRUE, &prompt) == CGAM_OK);
             size_t length = strlen(prompt), end = strlen(cue);

@@ -3,11 +3,10 @@
  *   first order is the map without feedback,  lambda = 0 is the modern Hopfield update,
  *   alpha = 0 has a closed form,  b + bias + feedback = r,
  *   the map is a mirror step of the free energy, whose fall is known to the last term. */
+#include "memory/certify.h"
 #include "support/one_env.h"
 
 #include <cgam/theory.h>
-#include <math.h>
-#include <string.h>
 
 typedef struct instance {
     int64_t n, d;
@@ -81,9 +80,8 @@ static long double energy(const instance *x, const long double *s)
     return quadratic / 2 - linear - (top + logl(sum) / x->beta);
 }
 
-static void the_gradient_is_the_map(void **state)
+TEST(the_gradient_is_the_map)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(20, 0);
     for (int k = 0; k < check_trials(300); k++) {
         instance x = draw(&rng, k % 2 ? 0.95 : 3); /* E needs no positive operator */
@@ -117,9 +115,8 @@ static void the_gradient_is_the_map(void **state)
     }
 }
 
-static void fixed_points_are_zeros_of_the_gradient(void **state)
+TEST(fixed_points_are_zeros_of_the_gradient)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(20, 1);
     for (int k = 0; k < check_trials(300); k++) {
         instance x = draw(&rng, 0.9);
@@ -173,9 +170,8 @@ static double *inverse(const instance *x)
     return Y;
 }
 
-static void the_free_energy_has_its_gradient_and_meets_the_energy(void **state)
+TEST(the_free_energy_has_its_gradient_and_meets_the_energy)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(20, 6);
     for (int k = 0; k < check_trials(300); k++) {
         instance x = draw(&rng, 0.9);
@@ -220,9 +216,8 @@ static void the_free_energy_has_its_gradient_and_meets_the_energy(void **state)
 
 /* Up to 10^5 mirror steps, ten from each start: the step is the map to rounding, and the fall is
  * half of lambda^2 |next - p|^2 in A^-1, and KL(p | next) / beta. */
-static void the_map_is_a_mirror_step_and_its_fall_is_known(void **state)
+TEST(the_map_is_a_mirror_step_and_its_fall_is_known)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(20, 7);
     for (int k = 0; k < check_trials(10000); k++) {
         instance x = draw(&rng, 0.9);
@@ -265,9 +260,8 @@ static void the_map_is_a_mirror_step_and_its_fall_is_known(void **state)
 }
 
 /* A^-1 x = D^-1 x - alpha D^-1 Z M^-1 Z' D^-1 x, M = I + alpha Z' D^-1 Z, written out. */
-static void woodbury_is_the_inverse(void **state)
+TEST(woodbury_is_the_inverse)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(20, 2);
     for (int k = 0; k < check_trials(300); k++) {
         instance x = draw(&rng, 0.9);
@@ -309,9 +303,8 @@ static void woodbury_is_the_inverse(void **state)
     }
 }
 
-static void first_order_is_the_map_without_feedback(void **state)
+TEST(first_order_is_the_map_without_feedback)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(20, 3);
     for (int k = 0; k < check_trials(300); k++) {
         instance x = draw(&rng, 0.9);
@@ -338,9 +331,8 @@ static void first_order_is_the_map_without_feedback(void **state)
     }
 }
 
-static void without_coupling_it_is_the_hopfield_update(void **state)
+TEST(without_coupling_it_is_the_hopfield_update)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(20, 4);
     for (int k = 0; k < check_trials(300); k++) {
         instance x = draw(&rng, 0.9);
@@ -359,9 +351,8 @@ static void without_coupling_it_is_the_hopfield_update(void **state)
     }
 }
 
-static void without_penalty_there_is_a_closed_form(void **state)
+TEST(without_penalty_there_is_a_closed_form)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(20, 5);
     for (int k = 0; k < check_trials(300); k++) {
         instance x = draw(&rng, 0.9);
@@ -384,17 +375,4 @@ static void without_penalty_there_is_a_closed_form(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_gradient_is_the_map),
-        cmocka_unit_test(fixed_points_are_zeros_of_the_gradient),
-        cmocka_unit_test(the_free_energy_has_its_gradient_and_meets_the_energy),
-        cmocka_unit_test(the_map_is_a_mirror_step_and_its_fall_is_known),
-        cmocka_unit_test(woodbury_is_the_inverse),
-        cmocka_unit_test(first_order_is_the_map_without_feedback),
-        cmocka_unit_test(without_coupling_it_is_the_hopfield_update),
-        cmocka_unit_test(without_penalty_there_is_a_closed_form),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

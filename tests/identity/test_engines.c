@@ -1,13 +1,13 @@
-/* The studies have an engine of their own (SIMD lanes over many small banks, study/lanes.h), and so
+/* The studies have an engine of their own (SIMD lanes over many small banks, memory/lanes.h), and so
  * has the lens (products in f32 over a vocabulary, lm/lens.c). What they give is done again, number by
  * number, by cgam_recall and by the fold finder, which share no code with them. */
 #define ENV_THREADS 0
+#include "lab/synthetic/study.h"
+#include "lm/lens.h"
 #include "support/one_env.h"
 
 #include <cgam/cgam.h>
 #include <jansson.h>
-#include <math.h>
-#include <string.h>
 
 enum { N = 64, D = 16 };
 
@@ -106,22 +106,13 @@ static void separation_in(bool coupled)
     }
 }
 
-static void separation_is_the_first_order_recall(void **state)
-{
-    (void)state;
-    separation_in(false);
-}
+TEST(separation_is_the_first_order_recall) { separation_in(false); }
 
-static void separation_is_the_coupled_recall(void **state)
-{
-    (void)state;
-    separation_in(true);
-}
+TEST(separation_is_the_coupled_recall) { separation_in(true); }
 
 /* Gates by the spectrum of each bank against the plan's factorization. */
-static void grids_are_the_first_order_recall(void **state)
+TEST(grids_are_the_first_order_recall)
 {
-    (void)state;
     static const double loads[] = {0.5, 3}, alphas[] = {0, 0.4, 0.9}, lambda[] = {0, 2};
     cgam_study_opts o = cgam_study_opts_default(CGAM_STUDY_CAPACITY);
     o.trials = 6;
@@ -157,9 +148,8 @@ static void grids_are_the_first_order_recall(void **state)
 /* The coupled study gives every gate the input 1/n and no query: as a recall, q = 0 with W = 1/n.
  * Below its own fold a trial's plain iteration ends at the point of the recall; its fold is that of
  * the finder to the tolerance that both are given. */
-static void coupled_is_the_coupled_recall(void **state)
+TEST(coupled_is_the_coupled_recall)
 {
-    (void)state;
     static const double lambda[] = {0.5, 0.8}, alphas[] = {0, 0.2, 0.35};
     cgam_study_opts o = cgam_study_opts_default(CGAM_STUDY_COUPLED);
     int folded = 0;
@@ -214,9 +204,8 @@ static void coupled_is_the_coupled_recall(void **state)
 
 /* Tokens are memories, a state is a query, beta is 1, and there is no context. The lens multiplies in
  * f32: 48 terms of size 1/7 leave some 1e-6 on scores of size 1. */
-static void the_lens_is_a_recall_over_the_vocabulary(void **state)
+TEST(the_lens_is_a_recall_over_the_vocabulary)
 {
-    (void)state;
     enum { VOCAB = 700, WIDTH = 48, STATES = 9 };
     static float Z[VOCAB * WIDTH], H[STATES * WIDTH], gain[WIDTH];
     static double q[STATES * WIDTH];
@@ -256,14 +245,4 @@ static void the_lens_is_a_recall_over_the_vocabulary(void **state)
     cgam_lens_free(lens);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(separation_is_the_first_order_recall),
-        cmocka_unit_test(separation_is_the_coupled_recall),
-        cmocka_unit_test(grids_are_the_first_order_recall),
-        cmocka_unit_test(coupled_is_the_coupled_recall),
-        cmocka_unit_test(the_lens_is_a_recall_over_the_vocabulary),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

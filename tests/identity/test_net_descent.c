@@ -22,10 +22,8 @@ static int watch(void *user, const cgam_flow_moment *m)
     return m->power > 0; /* the prediction is never positive */
 }
 
-static void energy_falls_along_a_thousand_random_networks(void **state)
+TEST_ENV(energy_falls_along_a_thousand_random_networks)
 {
-    (void)state;
-    cgam_env *env = new_env();
     uint64_t seed = 21;
     int lagrs = 0, kinds = 0, ends[9] = {0};
     while (cgam_lagrs[lagrs]) lagrs++;
@@ -70,13 +68,10 @@ static void energy_falls_along_a_thousand_random_networks(void **state)
     }
     /* most of them get somewhere; few run away */
     assert_true(ends[CGAM_FLOW_HORIZON] + ends[CGAM_FLOW_STEADY] > check_trials(700));
-    cgam_env_free(env);
 }
 
-static void predicted_power_is_the_slope_of_the_energy(void **state)
+TEST_ENV(predicted_power_is_the_slope_of_the_energy)
 {
-    (void)state;
-    cgam_env *env = new_env();
     uint64_t seed = 22;
     for (int round = 0; round < 50; round++) {
         cgam_net *net;
@@ -99,17 +94,14 @@ static void predicted_power_is_the_slope_of_the_energy(void **state)
         CHECK_REL((E[0] - E[1]) / (2 * h), power, 1e-5);
         cgam_net_free(net);
     }
-    cgam_env_free(env);
 }
 
 /* ---- identities of HAMUX ---------------------------------------------------------------------- */
 
 /* A dense synapse that stores unit vectors u, v, .. has energy -1 where its layers show them, +1
  * where one is turned round, and 0 where one is orthogonal; for any number of layers. */
-static void aligned_unit_vectors_have_energy_minus_one(void **state)
+TEST_ENV(aligned_unit_vectors_have_energy_minus_one)
 {
-    (void)state;
-    cgam_env *env = new_env();
     uint64_t seed = 23;
     enum { D = 4 };
     for (int k = 2; k <= 4; k++) {
@@ -153,13 +145,10 @@ static void aligned_unit_vectors_have_energy_minus_one(void **state)
         CHECK_CLOSE(parts[k], 0, 1e-14);
         cgam_net_free(net);
     }
-    cgam_env_free(env);
 }
 
-static void gradients_of_a_dense_synapse_are_linear_layers(void **state)
+TEST_ENV(gradients_of_a_dense_synapse_are_linear_layers)
 {
-    (void)state;
-    cgam_env *env = new_env();
     uint64_t seed = 24;
     enum { N = 10, M = 20 };
     double W[N * M], b[M], x[N + M], current[N + M], want[N + M] = {0};
@@ -183,13 +172,10 @@ static void gradients_of_a_dense_synapse_are_linear_layers(void **state)
     for (int j = 0; j < M; j++) want[N + j] += b[j];
     CHECK_CLOSE_ALL(current, want, N + M, 1e-13);
     cgam_net_free(net);
-    cgam_env_free(env);
 }
 
-static void descent_is_monotone_at_three_step_sizes(void **state)
+TEST_ENV(descent_is_monotone_at_three_step_sizes)
 {
-    (void)state;
-    cgam_env *env = new_env();
     const double steps[] = {.001, .01, .1};
     static const char *const pairs[][2] = {{"sigmoid", "softmax"}, {"tanh", "softmax"},
                                            {"relu", "identity"},   {"identity", "softmax"},
@@ -227,17 +213,4 @@ static void descent_is_monotone_at_three_step_sizes(void **state)
             cgam_net_free(net);
         }
     }
-    cgam_env_free(env);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(energy_falls_along_a_thousand_random_networks),
-        cmocka_unit_test(predicted_power_is_the_slope_of_the_energy),
-        cmocka_unit_test(aligned_unit_vectors_have_energy_minus_one),
-        cmocka_unit_test(gradients_of_a_dense_synapse_are_linear_layers),
-        cmocka_unit_test(descent_is_monotone_at_three_step_sizes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,10 +55,8 @@ static cgam_net *plain_net(cgam_env *env, uint64_t *seed, const char *kind)
     return net;
 }
 
-static void currents_are_minus_the_gradient_for_every_synapse(void **state)
+TEST_ENV(currents_are_minus_the_gradient_for_every_synapse)
 {
-    (void)state;
-    cgam_env *env = new_env();
     uint64_t seed = 11;
     for (int t = 0; cgam_synapse_kinds[t].name; t++) {
         for (int round = 0; round < ROUNDS; round++) {
@@ -82,13 +80,10 @@ static void currents_are_minus_the_gradient_for_every_synapse(void **state)
             cgam_net_free(net);
         }
     }
-    cgam_env_free(env);
 }
 
-static void energy_and_map_agree(void **state)
+TEST_ENV(energy_and_map_agree)
 {
-    (void)state;
-    cgam_env *env = new_env();
     uint64_t seed = 12;
     for (int round = 0; round < 400; round++) {
         cgam_net *net = random_net(env, &seed, NULL, false);
@@ -125,13 +120,10 @@ static void energy_and_map_agree(void **state)
         }
         cgam_net_free(net);
     }
-    cgam_env_free(env);
 }
 
-static void jacobian_is_the_derivative_of_the_rates(void **state)
+TEST_ENV(jacobian_is_the_derivative_of_the_rates)
 {
-    (void)state;
-    cgam_env *env = new_env();
     uint64_t seed = 13;
     for (int t = 0; cgam_synapse_kinds[t].name; t++) {
         for (int round = 0; round < ROUNDS; round++) {
@@ -161,7 +153,6 @@ static void jacobian_is_the_derivative_of_the_rates(void **state)
             cgam_net_free(net);
         }
     }
-    cgam_env_free(env);
 }
 
 /* The same network with its layers added in another order. */
@@ -190,10 +181,8 @@ static cgam_net *chain(cgam_env *env, const int *order, const double *W, const d
     return net;
 }
 
-static void order_of_layers_changes_nothing(void **state)
+TEST_ENV(order_of_layers_changes_nothing)
 {
-    (void)state;
-    cgam_env *env = new_env();
     uint64_t seed = 14;
     double W[12], T[60], x[12], want[12], want_E = 0, want_power = 0;
     static const int orders[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
@@ -224,13 +213,10 @@ static void order_of_layers_changes_nothing(void **state)
         CHECK_REL(power, want_power, 4e-16);
         cgam_net_free(net);
     }
-    cgam_env_free(env);
 }
 
-static void a_state_has_the_same_bits_alone_and_in_a_batch(void **state)
+TEST_ENV(a_state_has_the_same_bits_alone_and_in_a_batch)
 {
-    (void)state;
-    cgam_env *env = new_env();
     uint64_t seed = 15;
     for (int round = 0; round < 40; round++) {
         enum { BATCH = 70 }; /* more than are taken at once */
@@ -255,13 +241,10 @@ static void a_state_has_the_same_bits_alone_and_in_a_batch(void **state)
         free(rate);
         cgam_net_free(net);
     }
-    cgam_env_free(env);
 }
 
-static void clamps_leave_energy_and_free_rates_alone(void **state)
+TEST_ENV(clamps_leave_energy_and_free_rates_alone)
 {
-    (void)state;
-    cgam_env *env = new_env();
     uint64_t seed = 16;
     for (int round = 0; round < 200; round++) {
         cgam_net *net = random_net(env, &seed, NULL, false);
@@ -285,13 +268,10 @@ static void clamps_leave_energy_and_free_rates_alone(void **state)
         }
         cgam_net_free(net);
     }
-    cgam_env_free(env);
 }
 
-static void weights_of_any_type_give_what_their_numbers_give(void **state)
+TEST_ENV(weights_of_any_type_give_what_their_numbers_give)
 {
-    (void)state;
-    cgam_env *env = new_env();
     uint64_t seed = 17;
     double W[12], x[7], current[7], want[7];
     normals(&seed, 1, 12, W);
@@ -313,19 +293,4 @@ static void weights_of_any_type_give_what_their_numbers_give(void **state)
         cgam_net_free(net);
     }
     CHECK_CLOSE_ALL(current, want, 7, 1e-15);
-    cgam_env_free(env);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(currents_are_minus_the_gradient_for_every_synapse),
-        cmocka_unit_test(energy_and_map_agree),
-        cmocka_unit_test(jacobian_is_the_derivative_of_the_rates),
-        cmocka_unit_test(order_of_layers_changes_nothing),
-        cmocka_unit_test(a_state_has_the_same_bits_alone_and_in_a_batch),
-        cmocka_unit_test(clamps_leave_energy_and_free_rates_alone),
-        cmocka_unit_test(weights_of_any_type_give_what_their_numbers_give),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

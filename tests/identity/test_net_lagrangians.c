@@ -40,9 +40,8 @@ static double value_at(const cgam_lagr *l, const double *theta, const double *x,
     return L;
 }
 
-static void activation_is_the_gradient(void **state)
+TEST(activation_is_the_gradient)
 {
-    (void)state;
     uint64_t seed = 1;
     const double scales[] = {1e-3, 1, 30};
     for (int t = 0; cgam_lagrs[t]; t++) {
@@ -69,9 +68,8 @@ static void activation_is_the_gradient(void **state)
     }
 }
 
-static void hessian_is_the_derivative_symmetric_and_positive(void **state)
+TEST(hessian_is_the_derivative_symmetric_and_positive)
 {
-    (void)state;
     uint64_t seed = 2;
     for (int t = 0; cgam_lagrs[t]; t++) {
         const cgam_lagr *l = cgam_lagrs[t];
@@ -98,9 +96,8 @@ static void hessian_is_the_derivative_symmetric_and_positive(void **state)
     }
 }
 
-static void energy_is_the_legendre_dual(void **state)
+TEST(energy_is_the_legendre_dual)
 {
-    (void)state;
     uint64_t seed = 3;
     for (int t = 0; cgam_lagrs[t]; t++) {
         const cgam_lagr *l = cgam_lagrs[t];
@@ -142,9 +139,8 @@ static long double log_cosh_l(long double z)
     return z < 1 ? log1pl(2 * sinhl(z / 2) * sinhl(z / 2)) : z + log1pl(expl(-2 * z)) - logl(2.0L);
 }
 
-static void tanh_and_sigmoid_keep_their_digits(void **state)
+TEST(tanh_and_sigmoid_keep_their_digits)
 {
-    (void)state;
     const cgam_lagr *h = cgam_lagr_find("tanh"), *g = cgam_lagr_find("sigmoid");
     const double zs[] = {1e-8, 1e-4, 0.1, 0.99, 1.01, 3, 20, 400, 1e4, 1e6};
     for (size_t i = 0; i < sizeof zs / sizeof *zs; i++) {
@@ -173,9 +169,8 @@ static void tanh_and_sigmoid_keep_their_digits(void **state)
     }
 }
 
-static void softmax_keeps_its_digits_at_a_million(void **state)
+TEST(softmax_keeps_its_digits_at_a_million)
 {
-    (void)state;
     const cgam_lagr *l = cgam_lagr_find("softmax");
     for (double gap = 1; gap < 700; gap *= 3) {
         /* three scores at 1e6, apart by gap / beta in all */
@@ -197,9 +192,8 @@ static void softmax_keeps_its_digits_at_a_million(void **state)
     }
 }
 
-static void ghost_softmax_is_softmax_with_one_more_zero(void **state)
+TEST(ghost_softmax_is_softmax_with_one_more_zero)
 {
-    (void)state;
     const cgam_lagr *g = cgam_lagr_find("ghost_softmax"), *l = cgam_lagr_find("softmax");
     uint64_t seed = 5;
     const double sizes[] = {1e-3, 1, 20, 1e5};
@@ -228,9 +222,8 @@ static void ghost_softmax_is_softmax_with_one_more_zero(void **state)
     }
 }
 
-static void nothing_overflows_at_a_million_but_the_exponentials_say_so(void **state)
+TEST(nothing_overflows_at_a_million_but_the_exponentials_say_so)
 {
-    (void)state;
     uint64_t seed = 6;
     for (int t = 0; cgam_lagrs[t]; t++) {
         const cgam_lagr *l = cgam_lagrs[t];
@@ -253,9 +246,8 @@ static void nothing_overflows_at_a_million_but_the_exponentials_say_so(void **st
     }
 }
 
-static void rectified_exponential_keeps_its_digits_near_zero(void **state)
+TEST(rectified_exponential_keeps_its_digits_near_zero)
 {
-    (void)state;
     const cgam_lagr *l = cgam_lagr_find("rectified_exponential");
     for (double z = 1e-9; z < 100; z *= 2.3) {
         double theta[] = {1}, a, L, E;
@@ -273,26 +265,9 @@ static void rectified_exponential_keeps_its_digits_near_zero(void **state)
     }
 }
 
-static void a_table_entry_is_found_by_its_name(void **state)
+TEST(a_table_entry_is_found_by_its_name)
 {
-    (void)state;
     for (int t = 0; cgam_lagrs[t]; t++)
         assert_ptr_equal(cgam_lagr_find(cgam_lagrs[t]->name), cgam_lagrs[t]);
     assert_null(cgam_lagr_find("no such thing"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(activation_is_the_gradient),
-        cmocka_unit_test(hessian_is_the_derivative_symmetric_and_positive),
-        cmocka_unit_test(energy_is_the_legendre_dual),
-        cmocka_unit_test(tanh_and_sigmoid_keep_their_digits),
-        cmocka_unit_test(softmax_keeps_its_digits_at_a_million),
-        cmocka_unit_test(ghost_softmax_is_softmax_with_one_more_zero),
-        cmocka_unit_test(nothing_overflows_at_a_million_but_the_exponentials_say_so),
-        cmocka_unit_test(rectified_exponential_keeps_its_digits_near_zero),
-        cmocka_unit_test(a_table_entry_is_found_by_its_name),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* The memory as a network and the memory by its fast paths are the same thing: equations and
  * energies at any point, fixed points of the flow, first order at lambda -> 0, winners above the
  * critical penalty, a free context, the modern Hopfield network, the dense associative memory. */
+#include "memory/gate.h"
 #include "unit/net/nets.h"
 
 #include "support/failing_alloc.h"
@@ -29,10 +30,8 @@ static const cgam_op *identity_op(cgam_env *env, cgam_net *net, int64_t n)
 }
 
 /* ---- the equations of the two-stage memory ---------------------------------------------------- */
-static void the_network_has_the_equations_of_the_memory(void **state)
+TEST_ENV(the_network_has_the_equations_of_the_memory)
 {
-    (void)state;
-    cgam_env *env = new_env();
     uint64_t seed = 1;
     enum { N = 12, D = 5, C = 3 };
     for (int kind = 0; kind < 3; kind++) { /* W = Z, Z P, W */
@@ -100,14 +99,11 @@ static void the_network_has_the_equations_of_the_memory(void **state)
         cgam_net_free(net);
         cgam_bank_free(bank);
     }
-    cgam_env_free(env);
 }
 
 /* With the retrieval layer settled, the network's energy is E(s) of recall up to a constant. */
-static void energies_agree_where_retrieval_has_settled(void **state)
+TEST_ENV(energies_agree_where_retrieval_has_settled)
 {
-    (void)state;
-    cgam_env *env = new_env();
     uint64_t seed = 2;
     enum { N = 20, D = 6 };
     cgam_bank *bank = random_bank(env, &seed, N, D, false);
@@ -140,7 +136,6 @@ static void energies_agree_where_retrieval_has_settled(void **state)
     cgam_net_free(net);
     cgam_gate_free(gate);
     cgam_bank_free(bank);
-    cgam_env_free(env);
 }
 
 /* ---- flow and fixed points --------------------------------------------------------------------- */
@@ -160,10 +155,8 @@ static void recall_both(cgam_env *env, cgam_bank *bank, cgam_recall_opts o, cons
     cgam_recall_free(plan);
 }
 
-static void the_flow_rests_at_the_coupled_fixed_point(void **state)
+TEST_ENV(the_flow_rests_at_the_coupled_fixed_point)
 {
-    (void)state;
-    cgam_env *env = new_env();
     uint64_t seed = 3;
     int compared = 0;
     for (int round = 0; round < 40; round++) {
@@ -192,13 +185,10 @@ static void the_flow_rests_at_the_coupled_fixed_point(void **state)
         cgam_bank_free(bank);
     }
     assert_int_equal(compared, 40);
-    cgam_env_free(env);
 }
 
-static void the_flow_gives_the_first_order_score_as_lambda_vanishes(void **state)
+TEST_ENV(the_flow_gives_the_first_order_score_as_lambda_vanishes)
 {
-    (void)state;
-    cgam_env *env = new_env();
     uint64_t seed = 4;
     for (int round = 0; round < 10; round++) {
         cgam_bank *bank = random_bank(env, &seed, 30, 8, true);
@@ -221,13 +211,10 @@ static void the_flow_gives_the_first_order_score_as_lambda_vanishes(void **state
         }
         cgam_bank_free(bank);
     }
-    cgam_env_free(env);
 }
 
-static void above_the_critical_penalty_the_theory_names_the_winner(void **state)
+TEST_ENV(above_the_critical_penalty_the_theory_names_the_winner)
 {
-    (void)state;
-    cgam_env *env = new_env();
     uint64_t seed = 5;
     int named = 0;
     for (int round = 0; round < 30; round++) {
@@ -280,14 +267,11 @@ static void above_the_critical_penalty_the_theory_names_the_winner(void **state)
         cgam_bank_free(bank);
     }
     assert_true(named > 20);
-    cgam_env_free(env);
 }
 
 /* lambda = 0: the gates alone have a closed form in time. */
-static void gates_follow_their_closed_form(void **state)
+TEST_ENV(gates_follow_their_closed_form)
 {
-    (void)state;
-    cgam_env *env = new_env();
     uint64_t seed = 6;
     enum { N = 15, D = 20 };
     for (int round = 0; round < 6; round++) {
@@ -315,15 +299,12 @@ static void gates_follow_their_closed_form(void **state)
         cgam_spectrum_free(spectrum);
         cgam_bank_free(bank);
     }
-    cgam_env_free(env);
 }
 
 /* Gates as a network of their own: E = s'As/2 - u's by the gate operator, as a self-synapse on a
  * layer that has |s|^2/2 already. */
-static void the_gate_operator_is_a_synapse(void **state)
+TEST_ENV(the_gate_operator_is_a_synapse)
 {
-    (void)state;
-    cgam_env *env = new_env();
     uint64_t seed = 13;
     enum { N = 14, D = 5 };
     cgam_bank *bank = random_bank(env, &seed, N, D, false);
@@ -348,16 +329,13 @@ static void the_gate_operator_is_a_synapse(void **state)
     cgam_net_free(net);
     cgam_gate_free(gate);
     cgam_bank_free(bank);
-    cgam_env_free(env);
 }
 
 /* ---- free layers ------------------------------------------------------------------------------- */
 
 /* The margin's sign is that of minus the leading eigenvalue of the (context, gates) network. */
-static void a_free_context_is_stable_when_the_theory_says_so(void **state)
+TEST_ENV(a_free_context_is_stable_when_the_theory_says_so)
 {
-    (void)state;
-    cgam_env *env = new_env();
     uint64_t seed = 7;
     int stable = 0, unstable = 0;
     enum { N = 10, D = 8, C = 4 };
@@ -417,14 +395,11 @@ static void a_free_context_is_stable_when_the_theory_says_so(void **state)
     assert_true(cgam_recall_context_margin(plan) == -INFINITY);
     cgam_recall_free(plan);
     cgam_bank_free(bank);
-    cgam_env_free(env);
 }
 
 /* A free query with lambda = 0 is a modern Hopfield network. */
-static void a_free_query_settles_where_the_hopfield_network_does(void **state)
+TEST_ENV(a_free_query_settles_where_the_hopfield_network_does)
 {
-    (void)state;
-    cgam_env *env = new_env();
     uint64_t seed = 8;
     enum { N = 25, D = 10 };
     for (int round = 0; round < 10; round++) {
@@ -448,12 +423,10 @@ static void a_free_query_settles_where_the_hopfield_network_does(void **state)
         cgam_recall_free(plan);
         cgam_bank_free(bank);
     }
-    cgam_env_free(env);
 }
 
-static void queries_of_a_batch_have_the_bits_they_have_alone(void **state)
+TEST(queries_of_a_batch_have_the_bits_they_have_alone)
 {
-    (void)state;
     uint64_t seed = 9;
     enum { N = 20, D = 6, B = 11 };
     for (int threads = 1; threads <= 2; threads++) {
@@ -488,10 +461,8 @@ static void queries_of_a_batch_have_the_bits_they_have_alone(void **state)
 }
 
 /* ---- memories of one stage ---------------------------------------------------------------------- */
-static void the_modern_hopfield_network_is_an_instance(void **state)
+TEST_ENV(the_modern_hopfield_network_is_an_instance)
 {
-    (void)state;
-    cgam_env *env = new_env();
     uint64_t seed = 10;
     enum { N = 30, D = 7 };
     for (int round = 0; round < 10; round++) {
@@ -542,13 +513,10 @@ static void the_modern_hopfield_network_is_an_instance(void **state)
         cgam_net_free(layered);
         cgam_bank_free(bank);
     }
-    cgam_env_free(env);
 }
 
-static void the_dense_associative_memory_is_an_instance(void **state)
+TEST_ENV(the_dense_associative_memory_is_an_instance)
 {
-    (void)state;
-    cgam_env *env = new_env();
     uint64_t seed = 11;
     enum { N = 12, D = 40 };
     for (int power = 2; power <= 4; power++) {
@@ -599,7 +567,6 @@ static void the_dense_associative_memory_is_an_instance(void **state)
         cgam_net_free(layered);
         cgam_bank_free(bank);
     }
-    cgam_env_free(env);
 }
 
 /* ---- allocations -------------------------------------------------------------------------------- */
@@ -628,28 +595,7 @@ static int flowing_recall(cgam_env *env, void *arg)
     return status;
 }
 
-static void every_failed_allocation_comes_back(void **state)
+TEST(every_failed_allocation_comes_back)
 {
-    (void)state;
     assert_true(check_every_allocation(flowing_recall, NULL) > 60);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_network_has_the_equations_of_the_memory),
-        cmocka_unit_test(energies_agree_where_retrieval_has_settled),
-        cmocka_unit_test(the_flow_rests_at_the_coupled_fixed_point),
-        cmocka_unit_test(the_flow_gives_the_first_order_score_as_lambda_vanishes),
-        cmocka_unit_test(above_the_critical_penalty_the_theory_names_the_winner),
-        cmocka_unit_test(gates_follow_their_closed_form),
-        cmocka_unit_test(the_gate_operator_is_a_synapse),
-        cmocka_unit_test(a_free_context_is_stable_when_the_theory_says_so),
-        cmocka_unit_test(a_free_query_settles_where_the_hopfield_network_does),
-        cmocka_unit_test(queries_of_a_batch_have_the_bits_they_have_alone),
-        cmocka_unit_test(the_modern_hopfield_network_is_an_instance),
-        cmocka_unit_test(the_dense_associative_memory_is_an_instance),
-        cmocka_unit_test(every_failed_allocation_comes_back),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,9 +2,6 @@
  * scale. Scales that are powers of two keep every bit. */
 #include "support/one_env.h"
 
-#include <math.h>
-#include <string.h>
-
 typedef struct answer {
     cgam_result result;
     double *p, *s, *r, *readout;
@@ -58,9 +55,8 @@ static setting draw(cgam_rng *rng, int k)
     return x;
 }
 
-static void permuting_memories_permutes_results(void **state)
+TEST(permuting_memories_permutes_results)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(21, 0);
     for (int k = 0; k < check_trials(200); k++) {
         setting x = draw(&rng, k);
@@ -87,9 +83,8 @@ static void permuting_memories_permutes_results(void **state)
     }
 }
 
-static void rotating_the_space_changes_nothing(void **state)
+TEST(rotating_the_space_changes_nothing)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(21, 1);
     for (int k = 0; k < check_trials(200); k++) {
         setting x = draw(&rng, k);
@@ -112,9 +107,8 @@ static void rotating_the_space_changes_nothing(void **state)
 
 /* (2 Z, q / 2, c / 2, alpha / 4) is the same recall: b, u and alpha G stay. (Not to the bit where
  * norms are equal: then a norm of 1 is taken as 1 exactly, and one of 2 as it comes out.) */
-static void scaling_memories_against_query_and_penalty(void **state)
+TEST(scaling_memories_against_query_and_penalty)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(21, 2);
     for (int k = 0; k < check_trials(200); k++) {
         static const dense_kind unequal[] = {DENSE_GAUSS, DENSE_NORMS, DENSE_ZEROS};
@@ -136,9 +130,8 @@ static void scaling_memories_against_query_and_penalty(void **state)
 }
 
 /* Only beta r counts: first order with (2 beta, q / 2, c / 2) halves r and s and keeps p. */
-static void scaling_temperature_against_scores(void **state)
+TEST(scaling_temperature_against_scores)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(21, 3);
     for (int k = 0; k < check_trials(200); k++) {
         setting x = draw(&rng, 2 * k);
@@ -156,9 +149,8 @@ static void scaling_temperature_against_scores(void **state)
 }
 
 /* With feedback lambda^2 A^-1 p in r: (4 beta, q / 4, c / 2, lambda / 2) quarters r, halves s. */
-static void scaling_temperature_against_coupling(void **state)
+TEST(scaling_temperature_against_coupling)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(21, 4);
     for (int k = 0; k < check_trials(200); k++) {
         setting x = draw(&rng, 2 * k + 1);
@@ -178,9 +170,8 @@ static void scaling_temperature_against_coupling(void **state)
 }
 
 /* Adding one score to all changes no probability: q moved along what all memories share. */
-static void a_common_score_cancels(void **state)
+TEST(a_common_score_cancels)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(21, 5);
     for (int k = 0; k < check_trials(100); k++) {
         setting x = draw(&rng, k);
@@ -201,15 +192,4 @@ static void a_common_score_cancels(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(permuting_memories_permutes_results),
-        cmocka_unit_test(rotating_the_space_changes_nothing),
-        cmocka_unit_test(scaling_memories_against_query_and_penalty),
-        cmocka_unit_test(scaling_temperature_against_scores),
-        cmocka_unit_test(scaling_temperature_against_coupling),
-        cmocka_unit_test(a_common_score_cancels),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

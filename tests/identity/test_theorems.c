@@ -5,9 +5,6 @@
 #include "support/one_env.h"
 
 #include <cgam/theory.h>
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 static void random_simplex(cgam_rng *rng, int64_t n, double *p)
 {
@@ -18,9 +15,8 @@ static void random_simplex(cgam_rng *rng, int64_t n, double *p)
 
 /* P(mu) >= 1 / (1 + (n-1) exp(-beta Delta)) and Delta_raw + lambda Delta_gate <= Delta, for every mu;
  * both with equality when all rivals are alike. */
-static void separation(void **state)
+TEST(separation)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(30, 0);
     double b[64], s[64];
     for (int k = 0; k < check_trials(40000); k++) {
@@ -51,9 +47,8 @@ static void separation(void **state)
 }
 
 /* |diag p - pp'| <= 2 max p (1 - p) and <= 1/2, and cgam_softmax_norm is that norm. */
-static void softmax_jacobian(void **state)
+TEST(softmax_jacobian)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(30, 1);
     for (int k = 0; k < check_trials(20000); k++) {
         int64_t n = 1 + cgam_rng_below(&rng, 12);
@@ -103,9 +98,8 @@ static void drop(instance *x)
 }
 
 /* |F(p) - F(q)| <= L |p - q| for the map F of coupled recall, L = beta lambda^2 / (2 eta_min). */
-static void contraction_constant(void **state)
+TEST(contraction_constant)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(30, 2);
     double closest = 0;
     for (int k = 0; k < check_trials(10000); k++) {
@@ -133,9 +127,8 @@ static void contraction_constant(void **state)
 }
 
 /* Below 1 every start ends in the same point. */
-static void uniqueness(void **state)
+TEST(uniqueness)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(30, 3);
     for (int k = 0; k < check_trials(5000); k++) {
         instance x = draw(&rng, 6, 0.05, 0.97);
@@ -156,9 +149,8 @@ static void uniqueness(void **state)
 }
 
 /* s -> A^-1 (u + lambda p(s)) never raises E, from any s and for any lambda. */
-static void energy_descent(void **state)
+TEST(energy_descent)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(30, 4);
     for (int k = 0; k < check_trials(10000); k++) {
         instance x = draw(&rng, 7, 0.01, 100);
@@ -183,9 +175,8 @@ static void energy_descent(void **state)
 
 /* A - lambda^2 beta C(p) > 0 exactly where the local contraction is below 1; the free bound of the
  * margin is one. */
-static void fold_margin(void **state)
+TEST(fold_margin)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(30, 5);
     int above = 0, proved = 0;
     for (int k = 0; k < check_trials(8000); k++) {
@@ -219,9 +210,8 @@ static void fold_margin(void **state)
  * the separation theorem gives everywhere (with epsilon above 1 the bounds are trivial, and true). So
  * the hypothesis enforced here is just that x* is a fixed point. The bound on |x - x*| does need both
  * distances within 1 / (2 beta M), and the function gives NAN otherwise. */
-static void hopfield_bounds(void **state)
+TEST(hopfield_bounds)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(30, 6);
     int telling = 0, fixed = 0;
     for (int k = 0; k < check_trials(10000); k++) {
@@ -267,13 +257,4 @@ static void hopfield_bounds(void **state)
     assert_true(fixed > check_trials(500));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(separation),           cmocka_unit_test(softmax_jacobian),
-        cmocka_unit_test(contraction_constant), cmocka_unit_test(uniqueness),
-        cmocka_unit_test(energy_descent),       cmocka_unit_test(fold_margin),
-        cmocka_unit_test(hopfield_bounds),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

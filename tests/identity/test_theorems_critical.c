@@ -6,9 +6,6 @@
 
 #include <cgam/theory.h>
 #include <float.h>
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 static int64_t largest(int64_t n, const double *x)
 {
@@ -47,9 +44,8 @@ static void simulate(int64_t n, const double *A, double norm, const double *u, d
     }
 }
 
-static void the_predicted_winner_wins(void **state)
+TEST(the_predicted_winner_wins)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(31, 0);
     int simulated = 0, closed = 0;
     for (int k = 0; k < check_trials(50000); k++) {
@@ -100,9 +96,8 @@ static void the_predicted_winner_wins(void **state)
 }
 
 /* From t* on, p(winner) >= 1 - delta, other modes included. */
-static void the_horizon_is_kept(void **state)
+TEST(the_horizon_is_kept)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(31, 1);
     int closed = 0, numeric = 0;
     for (int k = 0; k < check_trials(50000); k++) {
@@ -178,9 +173,8 @@ static double *balanced_bank(cgam_rng *rng, int64_t n, int64_t waves, int64_t *d
 
 /* alpha_crit^lambda: just below it the uniform state of a balanced bank draws in what was pushed off
  * it, just above it pushes it further. */
-static void coupling_breaks_the_uniform_state_at_its_formula(void **state)
+TEST(coupling_breaks_the_uniform_state_at_its_formula)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(31, 2);
     int valid = 0;
     for (int k = 0; k < check_trials(2000); k++) {
@@ -283,9 +277,8 @@ static double follow(const curve *c, double *x, double alpha_max)
     return -1;
 }
 
-static void the_fold_is_found(void **state)
+TEST(the_fold_is_found)
 {
-    (void)state;
     int folds = 0, none = 0;
     for (int k = 0; k < 24; k++) {
         cgam_rng rng = cgam_rng_stream(31, (uint64_t)(1000 + k));
@@ -316,13 +309,4 @@ static void the_fold_is_found(void **state)
     assert_true(none > 5);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_predicted_winner_wins),
-        cmocka_unit_test(the_horizon_is_kept),
-        cmocka_unit_test(coupling_breaks_the_uniform_state_at_its_formula),
-        cmocka_unit_test(the_fold_is_found),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

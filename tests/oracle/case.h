@@ -13,10 +13,6 @@
 #include <dirent.h>
 #include <float.h>
 #include <jansson.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <cgam/cgam.h>
 

@@ -1,14 +1,10 @@
 /* Flows against SciPy's solve_ivp (tests/oracle/net/generate.py): states, energies and their parts
  * along the way, by every method. */
+#include "net/net.h"
 #include "support/check.h"
 
 #include <cgam/flow.h>
 #include <cgam/io.h>
-
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 typedef struct table {
     double *data;
@@ -101,9 +97,8 @@ static void run_case(const char *folder, const char *name, cgam_flow_method meth
     cgam_env_free(env);
 }
 
-static void flows_follow_scipy(void **state)
+TEST(flows_follow_scipy)
 {
-    (void)state;
     static const struct {
         const char *folder, *name;
         bool stiff;
@@ -117,10 +112,4 @@ static void flows_follow_scipy(void **state)
         run_case(cases[i].folder, cases[i].name, CGAM_FLOW_ADAMS, 1e-8);
         run_case(cases[i].folder, cases[i].name, CGAM_FLOW_RK4, 1e-8);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(flows_follow_scipy)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,8 +4,6 @@
 #include "num/entmax.h"
 
 #include <cgam/io.h>
-#include <math.h>
-#include <stdio.h>
 
 static double *load(const char *member, int64_t *rows, int64_t *columns)
 {
@@ -22,9 +20,8 @@ static double *load(const char *member, int64_t *rows, int64_t *columns)
     return data;
 }
 
-static void weights_are_those_of_scipy(void **state)
+TEST_WITH(set_up, tear_down, weights_are_those_of_scipy)
 {
-    (void)state;
     int64_t rows, n, one;
     const double *order = load("order", &rows, &one), *z = load("z", &rows, &n);
     const double *want = load("p", &rows, &n);
@@ -39,9 +36,8 @@ static void weights_are_those_of_scipy(void **state)
     dense_reset();
 }
 
-static void a_coupled_recall_is_that_of_numpy(void **state)
+TEST_WITH(set_up, tear_down, a_coupled_recall_is_that_of_numpy)
 {
-    (void)state;
     int64_t n, d, one, orders;
     const double *Z = load("Z", &n, &d), *q = load("q", &one, &one), *c = load("c", &one, &one);
     const double *x = load("parameters", &one, &one), *order = load("orders", &orders, &one);
@@ -63,13 +59,4 @@ static void a_coupled_recall_is_that_of_numpy(void **state)
     }
     cgam_bank_free(bank);
     dense_reset();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(weights_are_those_of_scipy, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_coupled_recall_is_that_of_numpy, set_up, tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

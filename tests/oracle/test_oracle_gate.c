@@ -1,4 +1,5 @@
 /* The gate operator against the oracle: spectra, regimes, inertia and solves on every bank. */
+#include "memory/gate.h"
 #include "oracle/case.h"
 
 static const json_t *alpha_entry(oracle_case *k, size_t i)
@@ -38,11 +39,7 @@ static void about_bank(oracle_case *k)
     cgam_spectrum_free(spectrum);
 }
 
-static void bank_spectrum_matches(void **state)
-{
-    (void)state;
-    oracle_each("inspect", about_bank);
-}
+TEST(bank_spectrum_matches) { oracle_each("inspect", about_bank); }
 
 static void about_critical(oracle_case *k)
 {
@@ -69,11 +66,7 @@ static void about_critical(oracle_case *k)
     cgam_spectrum_free(spectrum);
 }
 
-static void critical_alpha_matches(void **state)
-{
-    (void)state;
-    oracle_each("inspect", about_critical);
-}
+TEST(critical_alpha_matches) { oracle_each("inspect", about_critical); }
 
 static void about_regime(oracle_case *k)
 {
@@ -98,11 +91,7 @@ static void about_regime(oracle_case *k)
     }
 }
 
-static void regime_and_inertia_match(void **state)
-{
-    (void)state;
-    oracle_each("inspect", about_regime);
-}
+TEST(regime_and_inertia_match) { oracle_each("inspect", about_regime); }
 
 /* |A y - x| / (|A| |y| + |x|) in infinity norms, A formed in full in long double. */
 static double backward_error(oracle_case *k, const double *Z, double alpha, const double *x,
@@ -163,11 +152,7 @@ static void about_solve(oracle_case *k)
     free(back);
 }
 
-static void gate_solve_matches_dense_solve(void **state)
-{
-    (void)state;
-    oracle_each("inspect", about_solve);
-}
+TEST(gate_solve_matches_dense_solve) { oracle_each("inspect", about_solve); }
 
 static void about_range(oracle_case *k)
 {
@@ -191,11 +176,7 @@ static void about_range(oracle_case *k)
     free(y);
 }
 
-static void solve_in_the_range_of_z_matches(void **state)
-{
-    (void)state;
-    oracle_each("first", about_range);
-}
+TEST(solve_in_the_range_of_z_matches) { oracle_each("first", about_range); }
 
 static void about_free_context(oracle_case *k)
 {
@@ -213,21 +194,4 @@ static void about_free_context(oracle_case *k)
     }
 }
 
-static void free_context_margin_matches(void **state)
-{
-    (void)state;
-    oracle_each("inspect", about_free_context);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bank_spectrum_matches),
-        cmocka_unit_test(critical_alpha_matches),
-        cmocka_unit_test(regime_and_inertia_match),
-        cmocka_unit_test(gate_solve_matches_dense_solve),
-        cmocka_unit_test(solve_in_the_range_of_z_matches),
-        cmocka_unit_test(free_context_margin_matches),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST(free_context_margin_matches) { oracle_each("inspect", about_free_context); }

@@ -4,52 +4,22 @@
 #include "support/models.h"
 #include "support/objects.h"
 
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-
-static char folder[64], model[96];
 
 static int set_up(void **state)
 {
     (void)state;
-    snprintf(folder, sizeof folder, "/tmp/cgam-oracle-lm-%d", (int)getpid());
-    assert_int_equal(mkdir(folder, 0755), 0);
-    snprintf(model, sizeof model, "%s/m.gguf", folder);
-    tiny_shape shape = tiny_shape_default();
-    shape.context = 400;
-    tiny_write(model, shape);
+    model_file(400);
     return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    return system(command) == 0 ? 0 : -1;
-}
-
-/* Exit status of a command run in `folder`. */
-static int sh(const char *words)
-{
-    char command[2048];
-    snprintf(command, sizeof command, "cd '%s' && %s", folder, words);
-    int ended = system(command);
-    return WIFEXITED(ended) ? WEXITSTATUS(ended) : -1;
 }
 
 static void need_both(void)
 {
     check_plain_build("NumPy judges numbers here");
-    cgam_env *env = object_env(1);
-    cgam_lm *lm = NULL;
-    cgam_status status = cgam_lm_open(env, model, &lm);
-    cgam_lm_close(lm);
-    cgam_env_free(env);
-    if (status == CGAM_E_NOT_FOUND || status == CGAM_E_UNSUPPORTED || !getenv("CGAM") ||
-        sh("/usr/bin/python3 -c 'import numpy' 2>/dev/null") != 0) {
-        print_message("skipped: no libllama, no NumPy, or CGAM does not name the program\n");
+    need_tiny_model();
+    if (folder_run("/usr/bin/python3 -c 'import numpy' 2>/dev/null") != 0) {
+        print_message("skipped: no NumPy\n");
         skip();
     }
 }
@@ -67,7 +37,7 @@ static void check_fit(const char *options)
         "bank.safetensors --json >bank.json && PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 '%s' "
         "s.safetensors bank.safetensors bank.json fit.json P.safetensors",
         options, script);
-    assert_int_equal(sh(line), 0);
+    assert_int_equal(folder_run(line), 0);
 }
 
 /* What a verb leaves with these options, judged by a script. */
@@ -82,7 +52,7 @@ static void check_verb(const char *verb, const char *judge, const char *options)
         ">/dev/null && \"$CGAM\" lm bank --model m.gguf --no-inspect --out bank.safetensors "
         "--json >bank.json && /usr/bin/python3 '%s' s.safetensors bank.safetensors bank.json out",
         verb, options, script);
-    assert_int_equal(sh(line), 0);
+    assert_int_equal(folder_run(line), 0);
 }
 
 static void check_study(const char *options)
@@ -90,22 +60,20 @@ static void check_study(const char *options)
     check_verb("study", "tests/oracle/lm/recompute.py", options);
 }
 
-static void classes_are_computed_again(void **state)
+TEST(classes_are_computed_again)
 {
-    (void)state;
     need_both();
     check_study("--dataset sentiment --queries 41 --shots 0,2,3");
     check_study("--dataset sentiment --queries 24 --shots 0,4 --seed 5 --demos shared");
 }
 
 /* Contexts through a P that a fit has left. */
-static void projected_contexts_are_computed_again(void **state)
+TEST(projected_contexts_are_computed_again)
 {
-    (void)state;
     need_both();
     assert_int_equal(
-        sh("\"$CGAM\" lm fit --model m.gguf --dataset sentiment --queries 20 --shots 2 "
-           "--exact --curve no --layer 2 --out P.safetensors >/dev/null"),
+        folder_run("\"$CGAM\" lm fit --model m.gguf --dataset sentiment --queries 20 --shots 2 "
+                   "--exact --curve no --layer 2 --out P.safetensors >/dev/null"),
         0);
     check_verb("sweep", "tests/oracle/lm/recompute.py",
                "--dataset sentiment --queries 24 --shots 2 --projection P.safetensors");
@@ -115,9 +83,8 @@ static void projected_contexts_are_computed_again(void **state)
 }
 
 /* All tokens of answers: the store has the states after each of them. */
-static void whole_answers_are_steered_as_computed(void **state)
+TEST(whole_answers_are_steered_as_computed)
 {
-    (void)state;
     need_both();
     check_verb("steer", "tests/oracle/lm/recompute.py",
                "--dataset facts --queries 16 --shots 1,3 --answer sequence");
@@ -125,18 +92,16 @@ static void whole_answers_are_steered_as_computed(void **state)
                "--dataset facts --queries 10 --shots 2 --answer distinct --lambda-scale absolute");
 }
 
-static void facts_are_computed_again(void **state)
+TEST(facts_are_computed_again)
 {
-    (void)state;
     need_both();
     check_study("--dataset facts --queries 30 --shots 0,2");
 }
 
 /* Gates by A(alpha) as a matrix: raw and unit rows, over labels and over words, by first tokens and by
  * whole answers. */
-static void gates_are_computed_again(void **state)
+TEST(gates_are_computed_again)
 {
-    (void)state;
     static const char *const ways[] = {
         "--dataset sentiment --queries 24 --shots 0,2,3",
         "--dataset sentiment --queries 15 --shots 2 --rows unit --over full --lambda-scale absolute",
@@ -149,9 +114,8 @@ static void gates_are_computed_again(void **state)
         check_verb("gates", "tests/oracle/lm/gates.py", ways[i]);
 }
 
-static void projections_are_computed_again(void **state)
+TEST(projections_are_computed_again)
 {
-    (void)state;
     need_both();
     check_fit("--dataset sentiment --queries 25 --shots 0,2");
     check_fit("--dataset sentiment --queries 20 --shots 3 --from query --layer 1 --curve no");
@@ -159,15 +123,4 @@ static void projections_are_computed_again(void **state)
     check_fit("--dataset sentiment --queries 20 --shots 2 --method lowrank --rank 3 --layer 2");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(classes_are_computed_again),
-        cmocka_unit_test(facts_are_computed_again),
-        cmocka_unit_test(projected_contexts_are_computed_again),
-        cmocka_unit_test(whole_answers_are_steered_as_computed),
-        cmocka_unit_test(gates_are_computed_again),
-        cmocka_unit_test(projections_are_computed_again),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, NULL)

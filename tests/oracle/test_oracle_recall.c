@@ -212,11 +212,7 @@ static void about_first(oracle_case *k)
     compare(k, "first", CGAM_FIRST, false, false, ended_at_once);
 }
 
-static void first_order_recall_matches(void **state)
-{
-    (void)state;
-    oracle_each("first", about_first);
-}
+TEST(first_order_recall_matches) { oracle_each("first", about_first); }
 
 /* Energies, descent and the free certificates of a coupled recall. */
 static void free_certificates(oracle_case *k, const json_t *entry, const outputs *o)
@@ -263,22 +259,14 @@ static void about_coupled(oracle_case *k)
     compare(k, "coupled", CGAM_COUPLED, false, false, free_certificates);
 }
 
-static void coupled_recall_matches(void **state)
-{
-    (void)state;
-    oracle_each("coupled", about_coupled);
-}
+TEST(coupled_recall_matches) { oracle_each("coupled", about_coupled); }
 
 static void about_plain(oracle_case *k)
 {
     compare(k, "coupled", CGAM_COUPLED, true, false, free_certificates);
 }
 
-static void plain_iteration_matches(void **state)
-{
-    (void)state;
-    oracle_each("coupled", about_plain);
-}
+TEST(plain_iteration_matches) { oracle_each("coupled", about_plain); }
 
 static void full_certificates(oracle_case *k, const json_t *entry, const outputs *o)
 {
@@ -302,11 +290,7 @@ static void about_certified(oracle_case *k)
     compare(k, "coupled", CGAM_COUPLED, false, true, full_certificates);
 }
 
-static void certified_recall_matches(void **state)
-{
-    (void)state;
-    oracle_each("coupled", about_certified);
-}
+TEST(certified_recall_matches) { oracle_each("coupled", about_certified); }
 
 /* The point that unguarded Newton finds is a fixed point too, and not the one to return. */
 static void about_trap(oracle_case *k)
@@ -327,11 +311,7 @@ static void about_trap(oracle_case *k)
     outputs_free(&o);
 }
 
-static void newton_does_not_leave_the_basin(void **state)
-{
-    (void)state;
-    oracle_each("newton_lands", about_trap);
-}
+TEST(newton_does_not_leave_the_basin) { oracle_each("newton_lands", about_trap); }
 
 /* Supercritical alpha is refused by mode coupled and named with alpha_crit. */
 static void about_refusal(oracle_case *k)
@@ -347,21 +327,4 @@ static void about_refusal(oracle_case *k)
     }
 }
 
-static void coupled_recall_refuses_supercritical_alpha(void **state)
-{
-    (void)state;
-    oracle_each("first", about_refusal);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(first_order_recall_matches),
-        cmocka_unit_test(coupled_recall_matches),
-        cmocka_unit_test(plain_iteration_matches),
-        cmocka_unit_test(certified_recall_matches),
-        cmocka_unit_test(newton_does_not_leave_the_basin),
-        cmocka_unit_test(coupled_recall_refuses_supercritical_alpha),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST(coupled_recall_refuses_supercritical_alpha) { oracle_each("first", about_refusal); }

@@ -2,13 +2,12 @@
  * The studies against independent NumPy code: other random numbers, the same definitions, so means
  * agree within their standard errors together. 5 standard errors: some 250 comparisons of honest
  * numbers then fail once in ten thousand seeds. Data: tests/oracle/study/generate.py. */
+#include "io/table.h"
 #include "support/check.h"
 
-#include <cgam/study.h>
+#include "lab/synthetic/study.h"
 
 #include <jansson.h>
-#include <math.h>
-#include <stdio.h>
 
 static const double ERRORS = 5;
 static int compared;
@@ -53,9 +52,8 @@ static void agree(double got, double got_se, double want, double want_se, double
     compared++;
 }
 
-static void separation_agrees(void **state)
+TEST(separation_agrees)
 {
-    (void)state;
     const json_t *list = json_object_get(expected(), "separation");
     for (size_t k = 0; k < json_array_size(list); k++) {
         const json_t *want = json_array_get(list, k);
@@ -85,15 +83,13 @@ static void separation_agrees(void **state)
     }
 }
 
-static void competition_agrees(void **state)
+TEST_ENV(competition_agrees)
 {
-    (void)state;
     const json_t *want = json_object_get(expected(), "competition");
     const json_t *alpha = json_object_get(want, "alpha");
     double alphas[64];
     size_t count = json_array_size(alpha);
     for (size_t i = 0; i < count; i++) alphas[i] = item(alpha, i);
-    cgam_env *env = new_env();
     cgam_study_opts o = cgam_study_opts_default(CGAM_STUDY_COMPETITION);
     o.trials = 2000;
     o.alphas = (cgam_list){alphas, (int64_t)count};
@@ -105,12 +101,10 @@ static void competition_agrees(void **state)
               item(json_object_get(want, "peak_mean"), i),
               item(json_object_get(want, "peak_se"), i), 1e-12);
     cgam_study_free(s);
-    cgam_env_free(env);
 }
 
-static void coupled_agrees(void **state)
+TEST_ENV(coupled_agrees)
 {
-    (void)state;
     const json_t *curves = json_object_get(json_object_get(expected(), "coupled"), "curves");
     double lambdas[16], alphas[64];
     size_t count = json_array_size(curves), points = 0;
@@ -120,7 +114,6 @@ static void coupled_agrees(void **state)
         points = json_array_size(alpha);
         for (size_t i = 0; i < points; i++) alphas[i] = item(alpha, i);
     }
-    cgam_env *env = new_env();
     cgam_study_opts o = cgam_study_opts_default(CGAM_STUDY_COUPLED);
     o.trials = 600;
     o.fold_trials = 0;
@@ -137,15 +130,12 @@ static void coupled_agrees(void **state)
               item(json_object_get(want, "peak_se"), i), 1e-5); /* the transient's own accuracy */
     }
     cgam_study_free(s);
-    cgam_env_free(env);
 }
 
-static void capacity_agrees(void **state)
+TEST_ENV(capacity_agrees)
 {
-    (void)state;
     static const double loads[] = {0.5, 4, 32}, lambdas[] = {0, 2};
     const json_t *rows = json_object_get(json_object_get(expected(), "capacity"), "rows");
-    cgam_env *env = new_env();
     cgam_study_opts o = cgam_study_opts_default(CGAM_STUDY_CAPACITY);
     o.banks = 40;
     o.trials = 200;
@@ -162,15 +152,12 @@ static void capacity_agrees(void **state)
               real(want, "se"), 0);
     }
     cgam_study_free(s);
-    cgam_env_free(env);
 }
 
-static void timescale_agrees(void **state)
+TEST_ENV(timescale_agrees)
 {
-    (void)state;
     static const double ratios[] = {0.1, 1, 10};
     const json_t *rows = json_object_get(json_object_get(expected(), "timescale"), "rows");
-    cgam_env *env = new_env();
     cgam_study_opts o = cgam_study_opts_default(CGAM_STUDY_TIMESCALE);
     o.trials = 1500;
     o.ratio = (cgam_list){ratios, 3};
@@ -183,17 +170,11 @@ static void timescale_agrees(void **state)
               real(want, "se"), 0);
     }
     cgam_study_free(s);
-    cgam_env_free(env);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(separation_agrees), cmocka_unit_test(competition_agrees),
-        cmocka_unit_test(coupled_agrees),    cmocka_unit_test(capacity_agrees),
-        cmocka_unit_test(timescale_agrees),
-    };
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = check_run_tests();
     json_decref(expected());
     return failed;
 }

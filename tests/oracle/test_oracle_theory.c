@@ -37,11 +37,7 @@ static void about_separation(oracle_case *k)
     }
 }
 
-static void scalar_theorems_match(void **state)
-{
-    (void)state;
-    oracle_each("separation", about_separation);
-}
+TEST(scalar_theorems_match) { oracle_each("separation", about_separation); }
 
 /* Gaps, decomposition, energy, fold margin and local constant at the oracle's fixed points. */
 static void about_fixed_points(oracle_case *k)
@@ -108,11 +104,7 @@ static void about_fixed_points(oracle_case *k)
     free(gradient);
 }
 
-static void theory_at_fixed_points_matches(void **state)
-{
-    (void)state;
-    oracle_each("coupled", about_fixed_points);
-}
+TEST(theory_at_fixed_points_matches) { oracle_each("coupled", about_fixed_points); }
 
 static void about_supercritical(oracle_case *k)
 {
@@ -198,11 +190,7 @@ static void about_supercritical(oracle_case *k)
     free(got);
 }
 
-static void supercritical_winner_and_horizon_match(void **state)
-{
-    (void)state;
-    oracle_each("supercritical", about_supercritical);
-}
+TEST(supercritical_winner_and_horizon_match) { oracle_each("supercritical", about_supercritical); }
 
 static void about_threshold(oracle_case *k)
 {
@@ -224,11 +212,7 @@ static void about_threshold(oracle_case *k)
     }
 }
 
-static void lambda_critical_alpha_matches(void **state)
-{
-    (void)state;
-    oracle_each("lambda_critical", about_threshold);
-}
+TEST(lambda_critical_alpha_matches) { oracle_each("lambda_critical", about_threshold); }
 
 static void about_fold(oracle_case *k)
 {
@@ -252,11 +236,7 @@ static void about_fold(oracle_case *k)
     free(b);
 }
 
-static void fold_of_the_branch_matches(void **state)
-{
-    (void)state;
-    oracle_each("fold", about_fold);
-}
+TEST(fold_of_the_branch_matches) { oracle_each("fold", about_fold); }
 
 static void about_hopfield(oracle_case *k)
 {
@@ -296,11 +276,7 @@ static void about_hopfield(oracle_case *k)
     free(got);
 }
 
-static void modern_hopfield_matches(void **state)
-{
-    (void)state;
-    oracle_each("hopfield", about_hopfield);
-}
+TEST(modern_hopfield_matches) { oracle_each("hopfield", about_hopfield); }
 
 static void about_attention(oracle_case *k)
 {
@@ -321,22 +297,4 @@ static void about_attention(oracle_case *k)
     free(got);
 }
 
-static void attention_matches(void **state)
-{
-    (void)state;
-    oracle_each("attention", about_attention);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(scalar_theorems_match),
-        cmocka_unit_test(theory_at_fixed_points_matches),
-        cmocka_unit_test(supercritical_winner_and_horizon_match),
-        cmocka_unit_test(lambda_critical_alpha_matches),
-        cmocka_unit_test(fold_of_the_branch_matches),
-        cmocka_unit_test(modern_hopfield_matches),
-        cmocka_unit_test(attention_matches),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST(attention_matches) { oracle_each("attention", about_attention); }

@@ -174,8 +174,10 @@ CALLS = [
     ("bank_combine", lambda w: (w.bank, w.p, room(D))),
     ("bank_row", lambda w: (w.bank, 3, room(D))),
     ("bank_inspect", lambda w: (w.bank, 0.01, None, None)),
+    ("bank_only", lambda w: (w.bank, fixed([5], np.uint64))),
     ("plan_new", lambda w: (w.bank, "coupled", fixed(np.ones((D, 2))), None, {"alpha": 0.01, "memory_max": 10**9})),
     ("plan_new", lambda w: (w.bank, None, None, fixed(np.ones((N, 2))), {"max_iter": 5, "plain": True})),
+    ("plan_new", lambda w: (w.bank, None, None, None, {"none": 0.5, "tol_p": 0.1, "fast": True})),
     ("plan_new", lambda w: (w.bank, None, None, None, None)),
     ("plan_run", lambda w: run_args(w, w.plan, 1, w.c, None, *[None] * 4, *[None] * 4)),
     ("plan_run", lambda w: run_args(w, w.plan, 2, w.c, fixed([1, 2], np.int64), room(2 * RESULT, dtype=np.uint8),
@@ -189,7 +191,7 @@ CALLS = [
     ("plan_landscape", lambda w: (w.plan, w.q, w.c, 4, 1)),
     ("plan_branch", lambda w: (w.annealing, w.q, w.c)),
     ("landscape_layouts", lambda w: ()),
-    ("activation_order", lambda w: ("entmax15",)),
+    ("fields", lambda w: ("result",)),
     ("result_dict", lambda w: (_core.plan_run(*run_args(w, w.plan, 1, w.c, *[None] * 9)),)),
     ("result_layout", lambda w: ()),
     ("end_names", lambda w: ()),
@@ -360,7 +362,7 @@ def instead(world, where, value):
         yield "a\0b", ValueError, ""
         yield from ((other, None, "") for other in ("", "nonsense", "n" * 2000, "\u00e4" * 800))
     elif isinstance(value, dict):
-        for other, error, words in ((3, TypeError, ""), ({"none": 1}, TypeError, "no option 'none'"), ({3: 1}, TypeError, ""),
+        for other, error, words in ((3, TypeError, ""), ({"nothing": 1}, TypeError, "no option 'nothing'"), ({3: 1}, TypeError, ""),
                                     ({"a\0b": 1}, ValueError, "NUL")):
             yield other, error, words
         for key in value:
@@ -439,7 +441,9 @@ REFUSED = [
     ("plan_branch", lambda w: (w.plan, w.q, w.c), "only a plan of mode anneal"),
     ("result_dict", lambda w: (b"short",), "no result has 5 bytes"),
     ("result_dict", lambda w: ("text",), "bytes"),
-    ("activation_order", lambda w: ("relu",), "activation is 'relu', there are softmax"),
+    ("fields", lambda w: ("nothing",), "no struct 'nothing' is described"),
+    ("plan_new", lambda w: (w.bank, None, None, None, {"activation": "relu"}), "activation is 'relu': .* softmax"),
+    ("bank_only", lambda w: (w.bank, np.zeros(2, np.uint64)), "mask: 2 words, 1 are expected"),
     ("net_layer", lambda w: (_core.net_new(), "z", (), "tanh", PARAMS, {}), "layer z has 0 axes"),
     ("net_layer", lambda w: (_core.net_new(), "z", (1,) * 99, "tanh", PARAMS, {}), "layer z has 99 axes"),
     ("net_layer", lambda w: (_core.net_new(), "z", (2,), "tanh", ("1", 0.0, 0.0), {}), "real number"),

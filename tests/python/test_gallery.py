@@ -1,5 +1,5 @@
 """The notebooks of examples/python run from top to bottom. What needs data that was not fetched is skipped."""
-# ctest: timeout=300
+# ctest: labels=nightly timeout=300
 import json
 import os
 import pathlib

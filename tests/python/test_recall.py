@@ -72,6 +72,57 @@ def same(document, recall):
     assert {k: v == "proved" for k, v in document["certificates"].items()} == recall.proved
 
 
+def test_every_field_of_the_library_is_here(rng):
+    Z = rng.standard_normal((20, 6))
+    bank, q = cgam.Bank(Z), rng.standard_normal(6)
+    one, many = bank.recall(q), bank.recall(np.stack([q, -q]))
+    for name, kind, _ in cgam.fields("result"):
+        name = name.removeprefix("fast.") if not name.startswith("certificates.") else name[13:] + "_proved"
+        if kind == "part" or name in ("target", "target_p", "target_rank"):
+            continue
+        value = getattr(one, name)
+        assert name in dir(one)
+        mine = getattr(many, name)[0]
+        assert value is None or value == mine or (np.isnan(value) and np.isnan(mine)), name
+    with pytest.raises(ValueError, match="no struct"):
+        cgam.fields("nothing")
+
+
+def test_fast_none_only_and_names(rng, tmp_path):
+    Z = rng.standard_normal((300, 16)).astype(np.float32)
+    bank, q = cgam.Bank(Z), rng.standard_normal(16)
+    exact = bank.recall(q, beta=0.5)
+    fast = bank.recall(q, beta=0.5, fast=True)
+    assert fast.winner == exact.winner and fast.gap == exact.gap and 0 < fast.rescored <= 300
+    assert fast.p_from <= exact.p * (1 + 1e-6) and exact.p * (1 - 1e-6) <= fast.p_to
+    narrow = bank.recall(q, beta=0.5, fast=True, tol_p=1e-9)
+    assert narrow.p_to - narrow.p_from <= 1e-9 and narrow.rescored >= fast.rescored
+    scores = Z.astype(float) @ q
+    ghost = bank.recall(q, beta=0.5, none=float(scores.max()) + 1)
+    assert ghost.winner is None and ghost.p_none == ghost.p
+    assert ghost.p_none == pytest.approx(softmax(0.5 * np.append(scores, scores.max() + 1))[-1], rel=1e-6)
+    assert bank.recall(np.stack([q, q]), none=1e6).winner.tolist() == [-1, -1]
+    keep = rng.random(300) < 0.3
+    for only in (keep, np.flatnonzero(keep), np.flatnonzero(keep).tolist()):
+        some = bank.recall(q, beta=0.5, only=only, vectors=True)
+        assert some.winner == np.flatnonzero(keep)[scores[keep].argmax()] and some.p_all.shape == (keep.sum(),)
+        np.testing.assert_allclose(some.p_all, softmax(0.5 * scores[keep]), rtol=1e-9)
+    W = rng.standard_normal((300, 2))
+    alone = cgam.Bank(np.ascontiguousarray(Z[keep])).recall(q, [1.0, 2.0], gate_weights=W[keep], alpha=0.001)
+    assert bank.recall(q, [1.0, 2.0], gate_weights=W, alpha=0.001, only=keep).gap == pytest.approx(alone.gap)
+    names = [f"n{i}" for i in range(300)]
+    (tmp_path / "Z.names").write_text("".join(name + "\n" for name in names))
+    for given in (names, tmp_path / "Z.names"):
+        assert bank.recall(q, names=given, top=2).top_names == [names[i] for i in bank.recall(q, top=2).top_index]
+    two = bank.recall(np.stack([q, -q]), names=names, only=["n3", "n7"], top=9)
+    assert sorted(two.top_names[1]) == ["n3", "n7"] and sorted(two[0].top_names) == ["n3", "n7"]
+    assert exact.top_names is None
+    for wrong, words in ((dict(only=[300]), "0 to 299"), (dict(only=[0.5]), "row numbers"), (dict(names=["a"]), "1 names"),
+                         (dict(only=["x"], names=names), "called 'x'"), (dict(only=np.zeros(300, bool)), "300 memories")):
+        with pytest.raises(ValueError, match=words):
+            bank.recall(q, **wrong)
+
+
 def random_call(rng):
     """Z, one query or several, c, normalize, and options of a recall, among them arrays."""
     n, d, B = int(rng.integers(1, 60)), int(rng.integers(1, 20)), int(rng.integers(2, 9))

@@ -1,5 +1,5 @@
 """What must not happen: copies, leaks, crashes, a library that does not stop."""
-# ctest: timeout=300
+# ctest: labels=nightly timeout=300
 import gc
 import os
 import pathlib

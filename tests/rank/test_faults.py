@@ -6,7 +6,7 @@
 It ends soon, with status 2 or 3 and one line of one rank; every file is as it was or as a run without failures leaves it; the
 next run brings the bytes of one without failures. Rows for docs/reliability.md go to the file CGAM_RELIABILITY names.
 
-ctest: timeout=240
+ctest: labels=nightly timeout=240
 """
 import concurrent.futures
 import os

@@ -2,7 +2,7 @@
  * random members of theirs. */
 #include "rigour/ball.h"
 #include "rigour/campaign.h"
-#include <cgam/rng.h>
+#include <cgam/base.h>
 
 #include <arb.h>
 #include <stdio.h>

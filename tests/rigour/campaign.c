@@ -13,6 +13,7 @@
  * ranges is an estimate, or a kind of
  * claim, ending or way never came up. */
 #include "rigour/campaign.h"
+#include "memory/bank.h"
 
 #include <math.h>
 #include <stdio.h>

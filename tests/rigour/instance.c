@@ -1,8 +1,9 @@
 /* instance.c: banks and parameters at the edges of what is allowed, and in the middle. */
+#include "memory/bank.h"
 #include "rigour/campaign.h"
 
 #include "num/cpu/widen.h"
-#include <cgam/rng.h>
+#include <cgam/base.h>
 
 #include <math.h>
 #include <stdio.h>

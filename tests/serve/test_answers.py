@@ -41,7 +41,7 @@ def documents_are_those_of_the_command_line(s, where, Z, q, c):
     check("support" in got["queries"][0], "a sparse recall", code, got)
     same(got, want, "a sparse recall")
     code, got = s.verb("recall", bank="Z", query=q[0].tolist(), activation="relu")
-    check(code == 400 and "none of softmax" in str(got), "a bad activation", code, got)
+    check(code == 400 and "softmax, sparsemax" in str(got), "a bad activation", code, got)
     code, got = s.verb("recall", bank="Z", query=q.tolist(), target=[1, 2, 3])
     check(code == 200 and [r["target"] for r in got["queries"]] == [1, 2, 3], "targets", code, got)
     mix = 0.25 * Z[4] - 2 * Z[9]
@@ -161,9 +161,9 @@ def errors_are_documents(s, where):
         (403, 2, "out", "study competition", {"out": "a/b"}),
         (403, 2, "out", "study competition", {"out": ".."}),
         (403, 2, "out", "study competition", {"out": 7}),
-        (403, 2, "this machine", "serve", {}),
-        (403, 2, "this machine", "completion", {}),
-        (403, 2, "this machine", "lm get", {}),
+        (403, 2, "over HTTP", "serve", {}),
+        (403, 2, "over HTTP", "completion", {}),
+        (403, 2, "over HTTP", "lm get", {}),
         (400, 2, "did you mean lambda", "recall", {"bank": "Z", "query": [0.0] * 8, "lamda": 1}),
         (400, 2, "query: queries have d = 3", "recall", {"bank": "Z", "query": [1, 2, 3]}),
         (400, 2, "equal lengths", "recall", {"bank": "Z", "query": [[1, 2], [3]]}),

@@ -1,10 +1,47 @@
 /* check.c: the verbs of check.h. Every failure says by how much. */
 #include "support/check.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+enum { MOST_TESTS = 256 };
+static struct CMUnitTest tests[MOST_TESTS];
+static size_t n_tests;
+static CMFixtureFunction group_set_up, group_tear_down;
+
+void check_add_test(struct CMUnitTest test)
+{
+    if (n_tests < MOST_TESTS) tests[n_tests] = test;
+    n_tests++;
+}
+
+void check_add_group(CMFixtureFunction set_up, CMFixtureFunction tear_down)
+{
+    group_set_up = set_up;
+    group_tear_down = tear_down;
+}
+
+int check_env_new(void **state)
+{
+    cgam_env_opts opts = cgam_env_opts_default();
+    cgam_env *env = NULL;
+    opts.threads = 1;
+    cgam_status status = cgam_env_new(&opts, &env);
+    *state = env;
+    return status == CGAM_OK ? 0 : -1;
+}
+
+int check_env_free(void **state)
+{
+    cgam_env_free(*state);
+    return 0;
+}
+
+int check_run_tests(void)
+{
+    if (n_tests == 0 || n_tests > MOST_TESTS) {
+        print_error("%zu tests in one program, there can be 1 to %d\n", n_tests, MOST_TESTS);
+        return 1;
+    }
+    return _cmocka_run_group_tests("tests", tests, n_tests, group_set_up, group_tear_down);
+}
 
 /* Zero when equal, so that inf against inf is no NaN; NaN when either is. */
 static double distance(double got, double want) { return got == want ? 0.0 : fabs(got - want); }

@@ -1,18 +1,57 @@
 /* check.h: numeric verbs for the tests, on top of cmocka.
  *
+ * It brings the headers that most tests need, cgam/base.h and of the C library math, stdio, stdlib and string.
+ *
  * A failure prints the expression, got, want, off-by and allowed with all digits, and ends the
  * test. NaN is never close to anything; equal infinities are. */
 #ifndef CGAM_TESTS_CHECK_H
 #define CGAM_TESTS_CHECK_H
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
 #include <cgam/base.h>
+
+/* TEST(gate_decides_recall) { .. } is a test; tests run in the order of their file. TEST_WITH runs functions before and after it,
+ * TEST_GROUP before the first and after the last of a program. No main is needed: tests/support/main.c has it. */
+#define TEST(name) TEST_WITH(NULL, NULL, name)
+#define TEST_WITH(set_up, tear_down, name)                                                         \
+    static void name(void **state);                                                                \
+    __attribute__((constructor)) static void add_##name(void)                                      \
+    {                                                                                              \
+        check_add_test((struct CMUnitTest){#name, name, set_up, tear_down, NULL});                 \
+    }                                                                                              \
+    static void name(__attribute__((unused)) void **state)
+/* TEST_ENV(name) { .. } has an env of one thread called env, which is freed after it. */
+#define TEST_ENV(name)                                                                             \
+    static void name(cgam_env *env);                                                               \
+    static void run_##name(void **state) { name(*state); }                                         \
+    __attribute__((constructor)) static void add_##name(void)                                      \
+    {                                                                                              \
+        check_add_test(                                                                            \
+            (struct CMUnitTest){#name, run_##name, check_env_new, check_env_free, NULL});          \
+    }                                                                                              \
+    static void name(__attribute__((unused)) cgam_env *env)
+#define TEST_GROUP(set_up, tear_down)                                                              \
+    __attribute__((constructor)) static void add_group(void)                                       \
+    {                                                                                              \
+        check_add_group((set_up), (tear_down));                                                    \
+    }
+
+void check_add_test(struct CMUnitTest test);
+int check_env_new(void **state);
+int check_env_free(void **state);
+void check_add_group(CMFixtureFunction set_up, CMFixtureFunction tear_down);
+/* Runs all that were added; for a main of one's own. */
+int check_run_tests(void);
 
 /* |got - want| <= allowed */
 #define CHECK_CLOSE(got, want, allowed)                                                            \

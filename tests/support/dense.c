@@ -3,10 +3,6 @@
 #include "base/blas.h"
 #include "support/check.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { BLOCKS_MAX = 1 << 16 };
 static void *blocks[BLOCKS_MAX];
 static int blocks_used;

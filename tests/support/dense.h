@@ -7,7 +7,6 @@
 #define CGAM_TESTS_DENSE_H
 
 #include <cgam/base.h>
-#include <cgam/rng.h>
 
 /* [count] zeros, until dense_reset. */
 double *dense_room(int64_t count);

@@ -3,7 +3,6 @@
 #include "support/check.h"
 
 #include <execinfo.h>
-#include <stdlib.h>
 
 /* Beyond this many tries a scenario is too large, or the step too small. */
 enum { REQUESTS_MAX = 20000 };

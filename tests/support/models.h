@@ -3,32 +3,58 @@
 #ifndef CGAM_TESTS_MODELS_H
 #define CGAM_TESTS_MODELS_H
 
+#include "lm/cache.h"
 #include "support/check.h"
+#include "support/folder.h"
 #include "support/tiny_gguf.h"
 
 #include <cgam/lm.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
-/* A tiny model; ends the test as skipped without libllama. The file is gone once it is open. */
-static inline cgam_lm *model_tiny(cgam_env *env, tiny_shape shape)
+/* `status` is that of a call that opened a model: ends the test as skipped without libllama or the model. */
+static inline void need_llama(cgam_env *env, cgam_status status)
 {
-    char path[] = "/tmp/cgam-tiny-XXXXXX.gguf";
-    int file = mkstemps(path, 5);
-    assert_true(file >= 0);
-    close(file);
-    tiny_write(path, shape);
-    cgam_lm *lm = NULL;
-    cgam_status status = cgam_lm_open(env, path, &lm);
-    unlink(path);
     if (status == CGAM_E_NOT_FOUND || status == CGAM_E_UNSUPPORTED) {
         print_message("skipped: %s\n", cgam_env_message(env));
         skip();
     }
     CHECK_STATUS(env, status);
+}
+
+/* A tiny model; ends the test as skipped without libllama. The file is gone once it is open. */
+static inline cgam_lm *model_tiny(cgam_env *env, tiny_shape shape)
+{
+    const char *path = folder_file("tiny.gguf");
+    tiny_write(path, shape);
+    cgam_lm *lm = NULL;
+    cgam_status status = cgam_lm_open(env, path, &lm);
+    unlink(path);
+    need_llama(env, status);
     return lm;
+}
+
+/* A tiny model as m.gguf in the program's folder; `context` tokens fit. */
+static inline const char *model_file(int context)
+{
+    tiny_shape shape = tiny_shape_default();
+    if (context) shape.context = context;
+    tiny_write(folder_file("m.gguf"), shape);
+    return folder_file("m.gguf");
+}
+
+/* Ends the test as skipped unless m.gguf can be opened and CGAM names the program. */
+static inline void need_tiny_model(void)
+{
+    cgam_env *env = NULL;
+    cgam_lm *lm = NULL;
+    CHECK_STATUS(NULL, cgam_env_new(NULL, &env));
+    cgam_status status = cgam_lm_open(env, folder_file("m.gguf"), &lm);
+    cgam_lm_close(lm);
+    cgam_env_free(env);
+    if (status == CGAM_E_NOT_FOUND || status == CGAM_E_UNSUPPORTED || !getenv("CGAM")) {
+        print_message("skipped: no libllama, or CGAM does not name the program\n");
+        skip();
+    }
 }
 
 /* The default model; skipped when it is not in the cache. */
@@ -38,11 +64,7 @@ static inline cgam_lm *model_default(cgam_env *env)
     cgam_lm *lm = NULL;
     cgam_status status = cgam_lm_model_path(env, path, sizeof path);
     if (status == CGAM_OK) status = cgam_lm_open(env, path, &lm);
-    if (status == CGAM_E_NOT_FOUND || status == CGAM_E_UNSUPPORTED) {
-        print_message("skipped: %s\n", cgam_env_message(env));
-        skip();
-    }
-    CHECK_STATUS(env, status);
+    need_llama(env, status);
     return lm;
 }
 

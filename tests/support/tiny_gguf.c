@@ -5,11 +5,6 @@
 #include "num/cpu/widen.h"
 #include "support/check.h"
 
-#include <cgam/rng.h>
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 const char *const tiny_words[] = {"negative", "positive", "Review", "Sentiment", "a",  "good",
                                   "bad",      "film",     "the",    "is",        "of", "Paris",
                                   "Rome",     "France",   "Italy",  "capital",   NULL};

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# ctest: labels=nightly
 # A release is the same bytes twice, under another clock, umask, language and zone; holds what is committed and
 # nothing else; can be configured where git is not; and its list of what is linked leaves nothing out.
 set -euo pipefail
@@ -42,7 +43,7 @@ for p in packages.values():
     assert re.fullmatch(r"SPDXRef-[A-Za-z0-9.-]+", p["SPDXID"]), p["SPDXID"]
     assert p["licenseConcluded"] not in ("", "NOASSERTION", "NONE"), p["name"]
 linked = {p["name"] for p in packages.values() if p["comment"] == "linked"}
-for path in re.findall(r"(/\S+libjansson\S+|/\S+libzip\S+|/\S+libmicrohttpd\S+|/\S+libsodium\S+) \(", subprocess.run(["ldd", sys.argv[2]], capture_output=True, text=True).stdout):
+for path in re.findall(r"(/\S+libjansson\S+|/\S+libzip\S+|/\S+libmicrohttpd\S+|/\S+libseccomp\S+|/\S+libsodium\S+) \(", subprocess.run(["ldd", sys.argv[2]], capture_output=True, text=True).stdout):
     stem = re.match(r"lib[a-z]+", path.rsplit("/", 1)[1])[0]
     assert any(name.startswith(stem) for name in linked), f"{path} is linked and not listed"
 loaded = {p["name"] for p in packages.values() if p["comment"] == "loaded at run time"}

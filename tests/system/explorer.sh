@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ctest: timeout=600
+# ctest: labels=nightly timeout=600
 # The explorer's page in a real browser: every view opened, moved and held to the command line; with words, those alone.
 set -euo pipefail
 [ -z "${CGAM_SANITIZE:-}" ] || { echo "skipped: the page is that of the plain build"; exit 77; }

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# ctest: labels=nightly
 # Damaged models are refused in one line.
 set -euo pipefail
 runs=120

@@ -25,27 +25,40 @@ for header in "$CGAM_SRC"/include/cgam/*.h; do
     cmp "$header" "$root/include/cgam/$(basename "$header")"
 done
 
-# Names: the shared library exports cgam_ and nothing else; the static one claims no other name.
-[ -e "$libdir/libcgam.so.${version%%.*}" ] || die "no libcgam.so.${version%%.*}"
-exported=$(nm -D --defined-only "$libdir/libcgam.so" | awk 'NF == 3 { print $3 }')
-[ -n "$exported" ] || die "the shared library exports nothing"
-foreign=$(grep -v '^cgam_' <<<"$exported" || true)
-[ -z "$foreign" ] || die "exported, but not ours: $foreign"
-foreign=$(nm --defined-only --extern-only "$archive" | awk 'NF == 3 && $3 !~ /^cgam_/ { print $3 }')
-[ -z "$foreign" ] || die "global in libcgam.a without the prefix: $foreign"
-
-# Every function the public headers promise is there, and nothing is exported that they do not.
+# Names: a library exports what its public headers declare, and libcgam, for libcgam_lm alone, what cmake/private.txt
+# lists: no more than is used. The static libraries define no global name without the prefix.
 promises() { # HEADER..: the functions they promise
     cat "$@" | grep -v '^#' | tr '\n' ' ' | grep -oE 'CGAM_API [^;{]*' |
     sed -E 's/^[^(]*[ *](cgam_[a-z0-9_]+) *\(.*/\1/; s/.*[ *](cgam_[a-z0-9_]+)(\[.*)?$/\1/' | sort -u
 }
-headers=()
-for header in "$CGAM_SRC"/include/cgam/*.h; do
-    case $header in */mpi.h) ;; *) headers+=("$header") ;; esac
+exports() { # LIBRARY VERSION: the names it exports under that version
+    nm -D --defined-only --with-symbol-versions "$libdir/$1.so" | awk -v tag="@@$2" '{ n = split($3, x, "@@") } "@@" x[2] == tag && $2 != "A" { print x[1] }' | sort -u
+}
+include=$CGAM_SRC/include/cgam
+core=("$include"/{base,bank,flow,gate,io,net,recall,theory}.h)
+for library in libcgam libcgam_lm; do
+    [ -e "$libdir/$library.so.${version%%.*}" ] || die "no $library.so.${version%%.*}"
+    headers=("${core[@]}")
+    [ $library = libcgam ] || headers=("$include/lm.h")
+    difference=$(diff <(promises "${headers[@]}") <(exports $library "CGAM_${version%%.*}")) ||
+        die "headers (<) and $library (>) differ:"$'\n'"$difference"
+    foreign=$(nm -D --defined-only "$libdir/$library.so" | awk '$2 != "A" && $3 !~ /^cgam_/ { print $3 }')
+    [ -z "$foreign" ] || die "$library.so exports, but it is not ours: $foreign"
 done
-promised=$(promises "${headers[@]}")
-difference=$(diff <(echo "$promised") <(sort -u <<<"$exported")) ||
-    die "headers (<) and library (>) differ:"$'\n'"$difference"
+exported=$(exports libcgam "CGAM_${version%%.*}")
+used=$(nm -D --undefined-only "$libdir/libcgam_lm.so" | grep -oE 'cgam_[a-z0-9_]+@CGAM_PRIVATE' | sed 's/@.*//' | sort -u)
+difference=$(diff <(grep '^cgam_' "$CGAM_SRC/cmake/private.txt" | sort -u) <(echo "$used")) ||
+    die "cmake/private.txt (<) and what libcgam_lm uses (>) differ:"$'\n'"$difference"
+for archive in "$libdir"/libcgam*.a; do
+    foreign=$(nm --defined-only --extern-only "$archive" | awk 'NF == 3 && $3 !~ /^cgam_/ { print $3 }')
+    [ -z "$foreign" ] || die "global in $(basename "$archive") without the prefix: $foreign"
+done
+archive=$libdir/libcgam.a
+
+# Links: what a recall does not need is not there.
+for library in sqlite3 sodium lbfgs linear microhttpd curl llama; do
+    ! readelf -d "$libdir/libcgam.so" | grep -q "NEEDED.*lib$library" || die "libcgam.so links lib$library"
+done
 
 # pkg-config
 export PKG_CONFIG_PATH=$libdir/pkgconfig LD_LIBRARY_PATH=$libdir
@@ -76,7 +89,12 @@ for program in c_cgam cpp_cgam c_cgam_static cpp_cgam_static; do use "$stage/pro
 # The examples, against the installed tree.
 for example in "$CGAM_SRC"/examples/*.c; do
     [ -e "$example" ] || continue
-    ${CC:-cc} -std=c11 "${strict[@]}" "${flags[@]}" -o "$stage/example" "$example" "${shared[@]}" -lm
+    if grep -q 'cgam/ask.h' "$example"; then
+        read -ra libraries <<<"$(pkg-config --libs --static cgam_ask)"
+    else
+        read -ra libraries <<<"$(pkg-config --libs cgam_lm)"
+    fi
+    ${CC:-cc} -std=c11 "${strict[@]}" "${flags[@]}" -o "$stage/example" "$example" "${libraries[@]}" -lm
     (cd "$stage" && ./example >/dev/null) || die "$(basename "$example") fails against the installed tree"
 done
 

@@ -5,10 +5,6 @@
 #include "app/verbs.h"
 #include "support/check.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* Runs the words, which blanks part; an underscore in one stands for a blank. Printed: what a person sees, free() it; NULL: the env has the refusal. */
 static inline char *printed(cgam_env *env, const char *line)
 {
@@ -31,7 +27,7 @@ static inline char *printed(cgam_env *env, const char *line)
     if (status == CGAM_OK) {
         FILE *to = open_memstream(&text, &size);
         assert_non_null(to);
-        call.verb->print(call.doc, to);
+        cgam_verb_print(call.verb, call.doc, to);
         fclose(to);
     }
     json_decref(call.doc);

@@ -5,8 +5,6 @@
 #include "support/check.h"
 
 #include <cgam/io.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -4,9 +4,6 @@
 #include "support/failing_alloc.h"
 #include "support/objects.h"
 
-#include <math.h>
-#include <string.h>
-
 static const cgam_param params[] = {
     {.name = "FILE", .kind = CGAM_TEXT, .value = "FILE", .required = true},
     {.name = "MORE", .kind = CGAM_TEXT, .value = "FILE", .many = true},
@@ -106,9 +103,8 @@ static void expect_words(const char *name, words want)
     for (int i = 0; i < want.count; i++) assert_string_equal(values[i], want.word[i]);
 }
 
-static void defaults_stand_where_nothing_is_said(void **state)
+TEST_WITH(setup, teardown, defaults_stand_where_nothing_is_said)
 {
-    (void)state;
     parse(WORDS("a.npy"));
     assert_string_equal(cgam_args_text(args, "FILE"), "a.npy");
     assert_true(cgam_args_given(args, "FILE"));
@@ -131,9 +127,8 @@ static void defaults_stand_where_nothing_is_said(void **state)
     assert_int_equal(cgam_args_int(args, "threads"), 0);
 }
 
-static void every_kind_is_read(void **state)
+TEST_WITH(setup, teardown, every_kind_is_read)
 {
-    (void)state;
     parse(WORDS("--bold", "--count=0", "--alpha", "1e-3", "--beta", "0.125", "--title", "-x",
                 "--mode=flow", "--lambda", "-1,0.25, 1", "--names=a,b c,-", "f"));
     assert_true(cgam_args_flag(args, "bold"));
@@ -145,9 +140,8 @@ static void every_kind_is_read(void **state)
     expect_words("names", WORDS("a", "b c", "-"));
 }
 
-static void repeated_options_are_gathered_in_order(void **state)
+TEST_WITH(setup, teardown, repeated_options_are_gathered_in_order)
 {
-    (void)state;
     parse(WORDS("a", "--edit", "1:add", "--dataset=sst2", "b", "--edit=2:add,x", "--dataset",
                 "facts", "--gain", "3,4", "c", "--gain", "5", "--edit", "3"));
     expect_words("edit", WORDS("1:add", "2:add,x", "3"));
@@ -158,9 +152,8 @@ static void repeated_options_are_gathered_in_order(void **state)
     assert_int_equal(cgam_args_choice(args, "dataset"), 0);
 }
 
-static void a_word_can_stand_for_numbers(void **state)
+TEST_WITH(setup, teardown, a_word_can_stand_for_numbers)
 {
-    (void)state;
     parse(WORDS("f"));
     assert_true(cgam_args_is(args, "layers", "all"));
     assert_int_equal(cgam_args_choice(args, "layers"), 0);
@@ -174,17 +167,15 @@ static void a_word_can_stand_for_numbers(void **state)
            "layers: 'L' is not an integer; a list is written like 0,1,4");
 }
 
-static void two_dashes_end_the_options(void **state)
+TEST_WITH(setup, teardown, two_dashes_end_the_options)
 {
-    (void)state;
     parse(WORDS("--bold", "--", "--count", "--"));
     assert_string_equal(cgam_args_text(args, "FILE"), "--count");
     expect_words("MORE", WORDS("--"));
 }
 
-static void what_is_wrong_is_said(void **state)
+TEST_WITH(setup, teardown, what_is_wrong_is_said)
 {
-    (void)state;
     refuse(WORDS("--bold"), "FILE is missing; see: cgam help try this");
     refuse(WORDS("f", "--count", "1.5"), "count: '1.5' is not an integer");
     refuse(WORDS("f", "--count", " 1"), "count: ' 1' is not an integer");
@@ -213,9 +204,8 @@ static void what_is_wrong_is_said(void **state)
     refuse(WORDS("f", "--=x"), "no option --; see: cgam help try this");
 }
 
-static void what_was_meant_is_guessed(void **state)
+TEST_WITH(setup, teardown, what_was_meant_is_guessed)
 {
-    (void)state;
     refuse(WORDS("f", "--aplha", "1"),
            "no option --aplha; did you mean --alpha? see: cgam help try this");
     refuse(WORDS("f", "--thread=1"),
@@ -231,9 +221,8 @@ static void what_was_meant_is_guessed(void **state)
     refuse(WORDS("f", "--dataset", "facts,sst2"), "dataset: 'facts,sst2' is none of facts|sst2");
 }
 
-static void too_many_arguments_are_refused(void **state)
+TEST_WITH(setup, teardown, too_many_arguments_are_refused)
 {
-    (void)state;
     static const cgam_param one[] = {{.name = "FILE", .kind = CGAM_TEXT, .value = "FILE"},
                                      {.name = ""}};
     static const cgam_verb narrow = {.name = "narrow", .params = one}, bare = {.name = "bare"};
@@ -245,9 +234,8 @@ static void too_many_arguments_are_refused(void **state)
     assert_true(cgam_args_flag(args, "json"));
 }
 
-static void json_fills_the_same_table(void **state)
+TEST_WITH(setup, teardown, json_fills_the_same_table)
 {
-    (void)state;
     from_json("{\"FILE\": \"a\", \"bold\": true, \"count\": 3.0, \"alpha\": 0.1, \"title\": 7,"
               " \"mode\": \"coupled\", \"figures\": false, \"shots\": [0, 2], \"layers\": \"last\","
               " \"lambda\": \"0.5,1\", \"names\": [\"a,b\", \"c\"], \"edit\": [\"x\", \"y,z\"],"
@@ -268,9 +256,8 @@ static void json_fills_the_same_table(void **state)
     assert_false(cgam_args_given(args, "beta"));
 }
 
-static void json_is_checked_like_words(void **state)
+TEST_WITH(setup, teardown, json_is_checked_like_words)
 {
-    (void)state;
     refuse_json("{\"FILE\": \"a\", \"count\": 1.5}", "count: '1.5' is not an integer");
     refuse_json("{\"FILE\": \"a\", \"count\": 1e20}", "count: '1e+20' is not an integer");
     refuse_json("{\"FILE\": \"a\", \"count\": [1]}", "count: a number or text is expected");
@@ -290,9 +277,8 @@ static void json_is_checked_like_words(void **state)
     refuse_json("[1]", "parameters are expected as one JSON object");
 }
 
-static void values_can_be_set_one_by_one(void **state)
+TEST_WITH(setup, teardown, values_can_be_set_one_by_one)
 {
-    (void)state;
     char room[16] = "one";
     CHECK_STATUS(env, cgam_args_new(env, &verb, &args));
     CHECK_STATUS(env, cgam_args_set(args, "FILE", room));
@@ -323,16 +309,14 @@ static int scenario(cgam_env *own, void *arg)
     return status;
 }
 
-static void every_allocation_may_fail(void **state)
+TEST_WITH(setup, teardown, every_allocation_may_fail)
 {
-    (void)state;
     assert_true(check_every_allocation(scenario, NULL) > 10);
 }
 
 /* No verb is too large, and what the tables of all verbs say holds together. */
-static void tables_hold_together(void **state)
+TEST_WITH(setup, teardown, tables_hold_together)
 {
-    (void)state;
     for (int v = 0; cgam_verbs[v]; v++) {
         const cgam_param *p, *q;
         char value[32];
@@ -353,7 +337,7 @@ static void tables_hold_together(void **state)
             }
             if (p->required) {
                 size_t length = 1;
-                const char *word = cgam_param_word(p, NULL, &length);
+                const char *word = cgam_field_word(p, NULL, &length);
                 snprintf(value, sizeof value, "%.*s", (int)length, word ? word : "1");
                 CHECK_STATUS(env, cgam_args_set(args, p->name, value));
             }
@@ -362,26 +346,4 @@ static void tables_hold_together(void **state)
         cgam_args_free(args);
         args = NULL;
     }
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(defaults_stand_where_nothing_is_said),
-        TEST(every_kind_is_read),
-        TEST(repeated_options_are_gathered_in_order),
-        TEST(a_word_can_stand_for_numbers),
-        TEST(two_dashes_end_the_options),
-        TEST(what_is_wrong_is_said),
-        TEST(what_was_meant_is_guessed),
-        TEST(too_many_arguments_are_refused),
-        TEST(json_fills_the_same_table),
-        TEST(json_is_checked_like_words),
-        TEST(values_can_be_set_one_by_one),
-        TEST(every_allocation_may_fail),
-        TEST(tables_hold_together),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

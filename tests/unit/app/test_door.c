@@ -3,16 +3,12 @@
 #include "support/failing_alloc.h"
 #include "support/one_env.h"
 
-#include <cgam/door.h>
-#include <cgam/inspect.h>
+#include <cgam/ask.h>
 #include <cgam/io.h>
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
+#include <cgam/recall.h>
 
-static void a_verb_answers_with_its_document(void **state)
+TEST_WITH(set_up, tear_down, a_verb_answers_with_its_document)
 {
-    (void)state;
     cgam_document answer;
     json_t *doc;
     CHECK_STATUS(env, cgam_ask(env, "version", NULL, NULL, &answer));
@@ -26,9 +22,8 @@ static void a_verb_answers_with_its_document(void **state)
     cgam_text_free(env, answer.text);
 }
 
-static void what_is_wrong_is_named(void **state)
+TEST_WITH(set_up, tear_down, what_is_wrong_is_named)
 {
-    (void)state;
     static const struct {
         const char *verb, *options, *message;
         cgam_status status;
@@ -58,9 +53,8 @@ static void what_is_wrong_is_named(void **state)
     }
 }
 
-static void inspection_of_an_orthogonal_bank(void **state)
+TEST_WITH(set_up, tear_down, inspection_of_an_orthogonal_bank)
 {
-    (void)state;
     const double Z[] = {2, 0, 0, 2};
     cgam_bank *bank = object_bank(env, 2, 2, Z);
     cgam_inspection in;
@@ -84,11 +78,7 @@ static int ask_version(cgam_env *on, void *arg)
     return status;
 }
 
-static void survives_every_failed_allocation(void **state)
-{
-    (void)state;
-    check_every_allocation(ask_version, NULL);
-}
+TEST(survives_every_failed_allocation) { check_every_allocation(ask_version, NULL); }
 
 static json_t *ask(const char *verb, const char *options)
 {
@@ -101,9 +91,8 @@ static json_t *ask(const char *verb, const char *options)
 }
 
 /* Banks of every shape, alpha below, around and above alpha_crit, plain and normalised. */
-static void inspect_and_recall_agree_on_the_gates(void **state)
+TEST_WITH(set_up, tear_down, inspect_and_recall_agree_on_the_gates)
 {
-    (void)state;
     static const int64_t shapes[][2] = {{2, 2},    {5, 3},     {3, 7},    {40, 8},
                                         {230, 12}, {300, 310}, {900, 560}};
     static const double parts[] = {0, 0.3, 1 - 1e-6, 1 - 1e-12, 1, 1 + 1e-12, 1 + 1e-6, 1.7};
@@ -138,16 +127,4 @@ static void inspect_and_recall_agree_on_the_gates(void **state)
         remove("test_door_q.npy");
         dense_reset();
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_verb_answers_with_its_document, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(inspect_and_recall_agree_on_the_gates, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_is_wrong_is_named, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(inspection_of_an_orthogonal_bank, set_up, tear_down),
-        cmocka_unit_test(survives_every_failed_allocation),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

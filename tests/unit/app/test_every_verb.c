@@ -4,11 +4,8 @@
 #include "support/failing_alloc.h"
 #include "unit/app/scene.h"
 
-#include <cgam/door.h>
+#include <cgam/ask.h>
 #include <dirent.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 typedef struct question {
@@ -90,9 +87,8 @@ static int ask(cgam_env *env, void *arg)
     return status;
 }
 
-static void memory_may_end_in_every_verb(void **state)
+TEST(memory_may_end_in_every_verb)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof questions / sizeof *questions; i++) {
         question of = questions[i];
         int64_t requests = check_some_allocations(ask, &of, of.step);
@@ -100,8 +96,4 @@ static void memory_may_end_in_every_verb(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(memory_may_end_in_every_verb)};
-    return cmocka_run_group_tests(tests, enter, leave);
-}
+TEST_GROUP(enter, leave)

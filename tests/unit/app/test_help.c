@@ -1,11 +1,8 @@
 /* The table of verbs: found by words, guessed from slips, told in texts, man pages, JSON and
  * completions. */
 #include "app/verbs.h"
+#include "lab/language/dataset.h"
 #include "support/objects.h"
-
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const cgam_param params[] = {
     {.name = "FILE", .kind = CGAM_TEXT, .value = "FILE", .required = true, .help = "a file"},
@@ -53,9 +50,8 @@ static void expect_message(const char *message, const char *want)
     free(text);
 }
 
-static void messages_get_dashes(void **state)
+TEST(messages_get_dashes)
 {
-    (void)state;
     expect_message("gain is 3, it must be from 0 to 2", "--gain is 3, it must be from 0 to 2");
     expect_message("gain: the gain is odd", "--gain: the gain is odd");
     expect_message("edit and mode exclude each other", "--edit and --mode exclude each other");
@@ -85,9 +81,8 @@ static void expect_near(const char *typed, const char *want)
     if (want) assert_int_equal(near.length, strlen(want));
 }
 
-static void slips_are_guessed(void **state)
+TEST(slips_are_guessed)
 {
-    (void)state;
     expect_near("aplha", "alpha");
     expect_near("alpha", "alpha");
     expect_near("cuopled", "coupled");
@@ -104,9 +99,8 @@ static void slips_are_guessed(void **state)
     assert_memory_equal(near.best, "net", 3);
 }
 
-static void verbs_are_found_by_words(void **state)
+TEST(verbs_are_found_by_words)
 {
-    (void)state;
     int used;
     assert_ptr_equal(cgam_verb_find(3, (const char *[]){"net", "run", "x"}, &used),
                      &cgam_verb_net_run);
@@ -121,33 +115,31 @@ static void verbs_are_found_by_words(void **state)
     assert_false(cgam_verb_group("recall") || cgam_verb_group("l") || cgam_verb_group("lm "));
 }
 
-static void words_of_a_parameter_are_walked(void **state)
+TEST(words_of_a_parameter_are_walked)
 {
-    (void)state;
     size_t length;
-    assert_null(cgam_param_word(&params[0], NULL, &length));
-    const char *word = cgam_param_word(&params[5], NULL, &length);
+    assert_null(cgam_field_word(&params[0], NULL, &length));
+    const char *word = cgam_field_word(&params[5], NULL, &length);
     assert_true(length == 1 && *word == 'a');
-    word = cgam_param_word(&params[5], word, &length);
+    word = cgam_field_word(&params[5], word, &length);
     assert_true(length == 2 && strcmp(word, "bc") == 0);
-    assert_null(cgam_param_word(&params[5], word, &length));
-    word = cgam_param_word(&params[4], NULL, &length);
+    assert_null(cgam_field_word(&params[5], word, &length));
+    word = cgam_field_word(&params[4], NULL, &length);
     assert_true(length == 4 && strncmp(word, "auto", 4) == 0);
     assert_null(
-        cgam_param_word(&params[4], word, &length)); /* the last shows what numbers look like */
-    assert_null(cgam_param_word(&params[6], NULL, &length));
+        cgam_field_word(&params[4], word, &length)); /* the last shows what numbers look like */
+    assert_null(cgam_field_word(&params[6], NULL, &length));
 }
 
-static void every_shipped_task_can_be_asked_for(void **state)
+TEST(every_shipped_task_can_be_asked_for)
 {
-    (void)state;
     int used;
     const cgam_verb *sweep = cgam_verb_find(2, (const char *const[]){"lm", "sweep"}, &used);
     const cgam_param *dataset = cgam_verb_param_named(sweep, "dataset", 7);
     size_t tasks = 0, length;
     for (; cgam_dataset_tasks[tasks]; tasks++) {
         bool found = false;
-        for (const char *word = NULL; (word = cgam_param_word(dataset, word, &length));)
+        for (const char *word = NULL; (word = cgam_field_word(dataset, word, &length));)
             found = found || (strlen(cgam_dataset_tasks[tasks]) == length &&
                               strncmp(word, cgam_dataset_tasks[tasks], length) == 0);
         assert_true(found);
@@ -155,9 +147,8 @@ static void every_shipped_task_can_be_asked_for(void **state)
     assert_true(tasks > 0);
 }
 
-static void help_marks_what_matters(void **state)
+TEST(help_marks_what_matters)
 {
-    (void)state;
     char *text;
     PRINTED(text, cgam_help_verb(&verb, to));
     assert_non_null(
@@ -175,9 +166,8 @@ static void help_marks_what_matters(void **state)
     free(text);
 }
 
-static void the_table_is_json(void **state)
+TEST(the_table_is_json)
 {
-    (void)state;
     json_t *doc = cgam_help_json(&verb);
     json_t *list = json_object_get(doc, "parameters"), *gain = json_array_get(list, 4);
     assert_int_equal(json_array_size(list), 9); /* threads and json are with it */
@@ -214,9 +204,8 @@ static void expect_offers(char *got, const char *want)
     free(got);
 }
 
-static void shells_are_offered_what_fits(void **state)
+TEST(shells_are_offered_what_fits)
 {
-    (void)state;
     expect_offers(offers("re", NULL, NULL, NULL), "recall\nreport\n");
     expect_offers(offers("--v", NULL, NULL, NULL), "--version\n");
     expect_offers(offers("lm", "s", NULL, NULL), "states\nstore\nsweep\nsteer\nstudy\n");
@@ -236,9 +225,8 @@ static void shells_are_offered_what_fits(void **state)
 }
 
 /* Every option of every verb is offered, and every choice. */
-static void offers_hold_the_table(void **state)
+TEST(offers_hold_the_table)
 {
-    (void)state;
     for (int v = 0; cgam_verbs[v]; v++) {
         char first[32], second[32];
         const cgam_param *p;
@@ -254,7 +242,7 @@ static void offers_hold_the_table(void **state)
             option[strlen(option) - 1] = '\0';
             char *values =
                 two ? offers(first, second, option, "") : offers(first, option, "", NULL);
-            while (p->kind != CGAM_FLAG && (word = cgam_param_word(p, word, &length))) {
+            while (p->kind != CGAM_FLAG && (word = cgam_field_word(p, word, &length))) {
                 snprintf(option, sizeof option, "%.*s\t", (int)length, word);
                 assert_non_null(strstr(values, option));
             }
@@ -265,30 +253,12 @@ static void offers_hold_the_table(void **state)
 }
 
 /* Without a report, a study of a language model says where its files are. */
-static void a_study_tells_its_files(void **state)
+TEST(a_study_tells_its_files)
 {
-    (void)state;
     char *text;
     json_t *doc = json_pack("{s:s, s:[s, s]}", "out", "x", "files", "neff.csv", "study.json");
-    PRINTED(text, cgam_verb_lm_study.print(doc, to));
+    PRINTED(text, cgam_verb_print(&cgam_verb_lm_study, doc, to));
     assert_string_equal(text, "\nwritten to x: neff.csv study.json\n");
     free(text);
     json_decref(doc);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(messages_get_dashes),
-        cmocka_unit_test(slips_are_guessed),
-        cmocka_unit_test(verbs_are_found_by_words),
-        cmocka_unit_test(words_of_a_parameter_are_walked),
-        cmocka_unit_test(every_shipped_task_can_be_asked_for),
-        cmocka_unit_test(help_marks_what_matters),
-        cmocka_unit_test(the_table_is_json),
-        cmocka_unit_test(shells_are_offered_what_fits),
-        cmocka_unit_test(offers_hold_the_table),
-        cmocka_unit_test(a_study_tells_its_files),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,12 +3,9 @@
 #include "unit/app/printed.h"
 #include "unit/app/scene.h"
 
-#include <string.h>
-
 #define ASK "recall --threads 1 --bank Z.csv --query "
-static void people_are_told_what_the_document_says(void **state)
+TEST(people_are_told_what_the_document_says)
 {
-    (void)state;
     static const char *const cases[][3] = {
         {ASK "rows:1 --names", "water 1 (", "gates subcritical"},
         {ASK "rows:1 --target 2 --fast", "rank ", "rows read"},
@@ -51,9 +48,8 @@ static void people_are_told_what_the_document_says(void **state)
     cgam_env_free(env);
 }
 
-static void a_packed_bank_is_changed_by_words(void **state)
+TEST(a_packed_bank_is_changed_by_words)
 {
-    (void)state;
     cgam_env *env = NULL;
     CHECK_STATUS(NULL, cgam_env_new(&(cgam_env_opts){.threads = 1}, &env));
     static const char *const steps[][2] = {
@@ -99,9 +95,8 @@ static void a_packed_bank_is_changed_by_words(void **state)
     cgam_env_free(env);
 }
 
-static void inputs_that_do_not_fit_are_named(void **state)
+TEST(inputs_that_do_not_fit_are_named)
 {
-    (void)state;
     static const char *const cases[][2] = {
         {"inspect --bank demo:-3", "a seed is expected after the colon"},
         {"inspect --bank demo:x", "a seed is expected after the colon"},
@@ -120,7 +115,7 @@ static void inputs_that_do_not_fit_are_named(void **state)
         {ASK "q.csv --target half.npy", "is not an integer"},
         {ASK "q.csv --target beyond.npy", "memories are 0 to 5"},
         {ASK "q.csv --target Z.csv", "in one are expected"},
-        {ASK "rows:1 --activation entmax:1.5 --marks", "marks are those of softmax"},
+        {ASK "rows:1 --activation entmax:1.5 --marks", "marks need activation softmax"},
         {ASK "rows:1 --activation other", "activation"},
         {ASK "rows:1 --beta-start 1", "beta-start needs mode anneal"},
         {ASK "rows:1 --free-query", "free-query needs mode flow"},
@@ -160,12 +155,4 @@ static void inputs_that_do_not_fit_are_named(void **state)
     cgam_env_free(env);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(people_are_told_what_the_document_says),
-        cmocka_unit_test(a_packed_bank_is_changed_by_words),
-        cmocka_unit_test(inputs_that_do_not_fit_are_named),
-    };
-    return cmocka_run_group_tests(tests, enter, leave);
-}
+TEST_GROUP(enter, leave)

@@ -2,11 +2,6 @@
 #include "app/progress.h"
 #include "support/objects.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { COLUMNS = 300 };
 
 /* What stands on the screen after the bytes: \r goes back to the first column. */
@@ -25,9 +20,8 @@ static void show(const char *bytes, char screen[COLUMNS])
 }
 
 /* A long phase, then a short one, then the end. */
-static void nothing_is_left_behind(void **state)
+TEST(nothing_is_left_behind)
 {
-    (void)state;
     char *bytes, screen[COLUMNS];
     size_t size;
     FILE *terminal = stderr;
@@ -63,9 +57,8 @@ static void nothing_is_left_behind(void **state)
 }
 
 /* A file gets whole lines, now and then. */
-static void a_file_is_told_in_lines(void **state)
+TEST(a_file_is_told_in_lines)
 {
-    (void)state;
     char text[200] = "";
     FILE *terminal = stderr, *file = tmpfile();
     assert_non_null(file);
@@ -89,9 +82,8 @@ static void a_file_is_told_in_lines(void **state)
 }
 
 /* Where all phases have a share, that and its time are told, not those of the phase. */
-static void all_phases_are_one(void **state)
+TEST(all_phases_are_one)
 {
-    (void)state;
     char text[200] = "";
     FILE *terminal = stderr, *file = tmpfile();
     assert_non_null(file);
@@ -117,12 +109,4 @@ static void all_phases_are_one(void **state)
     assert_non_null(fgets(text, sizeof text, file));
     assert_string_equal(text, "sweep 2/4: states: 40% of all, 20 min left\n");
     fclose(file);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_is_left_behind),
-                                       cmocka_unit_test(a_file_is_told_in_lines),
-                                       cmocka_unit_test(all_phases_are_one)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,13 @@
 /* What stays between calls: who goes first, who is never shared, what a failed allocation leaves. */
 #include "app/input.h"
-#include "app/shelf.h"
+#include "lab/shelf.h"
+#include "lm/model.h"
 #include "support/failing_alloc.h"
 #include "support/models.h"
 #include "support/one_env.h"
 
-#include <cgam/door.h>
-#include <cgam/lens.h>
+#include <cgam/ask.h>
+#include <cgam/lm.h>
 
 /* A shelf with the bank of the demo on it. */
 static cgam_shelf *shelf_of(size_t bytes, cgam_bank **bank)
@@ -36,9 +37,8 @@ static bool touch(cgam_shelf *shelf, const cgam_bank *bank, double alpha)
     return cgam_shelf_describe(shelf).hits > hits;
 }
 
-static void what_was_used_least_lately_goes(void **state)
+TEST_WITH(set_up, tear_down, what_was_used_least_lately_goes)
 {
-    (void)state;
     cgam_bank *bank;
     cgam_shelf *shelf = shelf_of(SIZE_MAX, &bank);
     assert_false(touch(shelf, bank, 0.1));
@@ -59,9 +59,8 @@ static void what_was_used_least_lately_goes(void **state)
     cgam_shelf_free(shelf);
 }
 
-static void what_is_in_use_stays(void **state)
+TEST_WITH(set_up, tear_down, what_is_in_use_stays)
 {
-    (void)state;
     cgam_bank *bank;
     cgam_shelf *shelf = shelf_of(0, &bank);
     const cgam_gate *a = take(shelf, bank, 0.1), *b = take(shelf, bank, 0.1);
@@ -82,9 +81,8 @@ static void what_is_in_use_stays(void **state)
     cgam_shelf_free(shelf);
 }
 
-static void views_of_a_bank_are_made_once(void **state)
+TEST_WITH(set_up, tear_down, views_of_a_bank_are_made_once)
 {
-    (void)state;
     cgam_bank *bank, *again, *views[4];
     cgam_shelf *shelf = shelf_of(SIZE_MAX, &bank);
     for (int v = 3; v >= 0; v--) {
@@ -103,17 +101,13 @@ static void views_of_a_bank_are_made_once(void **state)
     cgam_shelf_free(shelf);
 }
 
-static void a_model_serves_one_call_at_a_time(void **state)
+TEST_WITH(set_up, tear_down, a_model_serves_one_call_at_a_time)
 {
-    (void)state;
     cgam_lm *a, *b, *again;
     const cgam_lens *lens;
     cgam_shelf *shelf;
     cgam_lm_close(model_tiny(env, tiny_shape_default())); /* skips without libllama */
-    char path[] = "/tmp/cgam-shelf-XXXXXX.gguf";
-    int file = mkstemps(path, 5);
-    assert_true(file >= 0);
-    close(file);
+    const char *path = folder_file("t.gguf");
     tiny_write(path, tiny_shape_default());
     CHECK_STATUS(env, cgam_shelf_new(env, SIZE_MAX, &shelf));
     CHECK_STATUS(env, cgam_shelf_model(shelf, path, &a));
@@ -172,9 +166,8 @@ static int ask_verb(cgam_env *on, void *arg)
     return status;
 }
 
-static void every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
-    (void)state;
     assert_true(check_every_allocation(fill_shelf, NULL) > 20);
     static const char *const recall[] = {
         "recall", "{\"bank\": \"demo:\", \"query\": \"rows:lamp+7\", \"context\": \"rows:key\", "
@@ -187,15 +180,4 @@ static void every_allocation_may_fail(void **state)
     check_some_allocations(ask_verb, (void *)(uintptr_t)recall, 997); /* of 20,000 */
     check_some_allocations(ask_verb, (void *)(uintptr_t)map, 37);     /* of 1,200 */
     check_every_allocation(ask_verb, (void *)(uintptr_t)names);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        TEST(what_was_used_least_lately_goes),       TEST(what_is_in_use_stays),
-        TEST(views_of_a_bank_are_made_once),         TEST(a_model_serves_one_call_at_a_time),
-        cmocka_unit_test(every_allocation_may_fail),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

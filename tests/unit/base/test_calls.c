@@ -5,9 +5,6 @@
 #include "support/failing_calls.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -43,7 +40,7 @@ static int try_it(const attempt *a)
     if (status == CGAM_E_NOT_FOUND && (cgam_blas_load(&why) == CGAM_OK || !*why)) return 4;
     if (status != CGAM_OK) return 0;
     if (a->address_space) {
-        if (cgam_env_threads(env) != 1 || cgam_blas_room(env) != CGAM_E_NOMEM) return 5;
+        if (cgam_env_threads(env) != 1 || cgam_blas_check_space(env) != CGAM_E_NOMEM) return 5;
         fail_call("getrlimit", EINVAL, 1); /* who cannot tell sets no limit */
         if (!cgam_blas_fits(1000)) return 6;
     }
@@ -51,7 +48,7 @@ static int try_it(const attempt *a)
     return 0;
 }
 
-static void an_env_is_made_or_refused(void **state)
+TEST(an_env_is_made_or_refused)
 {
     enum { ALWAYS = FAIL_FOR_GOOD | ENOENT };
     static const attempt cases[] = {
@@ -96,9 +93,8 @@ static void an_env_is_made_or_refused(void **state)
 
 /* A limit of the address space that leaves room is no reason for fewer threads. */
 #ifndef CGAM_CHECKED
-static void a_wide_limit_is_none(void **state)
+TEST(a_wide_limit_is_none)
 {
-    (void)state;
     int end = 0;
     pid_t child = fork();
     assert_true(child >= 0);
@@ -111,9 +107,8 @@ static void a_wide_limit_is_none(void **state)
 }
 #endif
 
-static void memory_that_is_there_is_guessed(void **state)
+TEST(memory_that_is_there_is_guessed)
 {
-    (void)state;
     size_t real = cgam_memory_available();
     fail_call("fopen", ENOENT, 1);
     size_t all = cgam_memory_available();
@@ -123,7 +118,7 @@ static void memory_that_is_there_is_guessed(void **state)
     assert_true(real > 0 && all >= real);
 }
 
-static void kept_blocks_are_given_back_first(void **state)
+TEST(kept_blocks_are_given_back_first)
 {
     cgam_env *env;
     char text[8] = "as it is";
@@ -136,17 +131,4 @@ static void kept_blocks_are_given_back_first(void **state)
     cgam_env_message_copy(env, text, 0);
     assert_int_equal(text[0], 'a');
     cgam_env_free(env);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_env_is_made_or_refused),
-#ifndef CGAM_CHECKED /* sanitizers take all there is */
-        cmocka_unit_test(a_wide_limit_is_none),
-#endif
-        cmocka_unit_test(memory_that_is_there_is_guessed),
-        cmocka_unit_test(kept_blocks_are_given_back_first),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

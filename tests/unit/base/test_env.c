@@ -5,11 +5,9 @@
 #include "base/env.h"
 
 #include <sched.h>
-#include <string.h>
 
-static void every_status_has_a_text_of_its_own(void **state)
+TEST(every_status_has_a_text_of_its_own)
 {
-    (void)state;
     static const struct {
         cgam_status status;
         int value;
@@ -39,15 +37,10 @@ static void every_status_has_a_text_of_its_own(void **state)
     assert_true(!cgam_status_find("CGAM_E_", &kept) && kept == CGAM_E_IO);
 }
 
-static void version_is_the_header_s(void **state)
-{
-    (void)state;
-    assert_string_equal(cgam_version(), CGAM_VERSION);
-}
+TEST(version_is_the_header_s) { assert_string_equal(cgam_version(), CGAM_VERSION); }
 
-static void every_type_has_a_name_and_a_size(void **state)
+TEST(every_type_has_a_name_and_a_size)
 {
-    (void)state;
     static const struct {
         cgam_dtype dtype;
         const char *name;
@@ -66,9 +59,8 @@ static void every_type_has_a_name_and_a_size(void **state)
     assert_true(!cgam_dtype_find("f128", &kept) && kept == CGAM_F16);
 }
 
-static void a_message_is_one_line_that_fits(void **state)
+TEST(a_message_is_one_line_that_fits)
 {
-    (void)state;
     cgam_env *env;
     CHECK_STATUS(NULL, cgam_env_new(NULL, &env));
     assert_string_equal(cgam_env_message(env), "");
@@ -98,9 +90,8 @@ static void a_message_is_one_line_that_fits(void **state)
     cgam_env_free(env);
 }
 
-static void options_outside_their_range_are_refused(void **state)
+TEST(options_outside_their_range_are_refused)
 {
-    (void)state;
     failing_alloc counts = {0};
     cgam_env *env = (cgam_env *)&counts;
     cgam_env_opts opts = failing_alloc_opts(&counts, 1);
@@ -119,9 +110,8 @@ static void options_outside_their_range_are_refused(void **state)
     cgam_env_free(NULL);
 }
 
-static void no_more_threads_than_cores_that_may_be_used(void **state)
+TEST(no_more_threads_than_cores_that_may_be_used)
 {
-    (void)state;
     cpu_set_t all, one;
     assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
     int first = 0;
@@ -136,9 +126,8 @@ static void no_more_threads_than_cores_that_may_be_used(void **state)
     cgam_env_free(env);
 }
 
-static void threads_are_as_many_as_asked_for(void **state)
+TEST(threads_are_as_many_as_asked_for)
 {
-    (void)state;
     cgam_env_opts opts = cgam_env_opts_default();
     for (int threads = 0; threads < 4; threads++) {
         opts.threads = threads;
@@ -150,9 +139,8 @@ static void threads_are_as_many_as_asked_for(void **state)
     }
 }
 
-static void memory_is_aligned_and_sizes_do_not_wrap(void **state)
+TEST(memory_is_aligned_and_sizes_do_not_wrap)
 {
-    (void)state;
     failing_alloc counts = {0};
     cgam_env_opts opts = failing_alloc_opts(&counts, 1);
     cgam_env *env;
@@ -180,9 +168,8 @@ static void memory_is_aligned_and_sizes_do_not_wrap(void **state)
 
 static bool stop_when_set(void *user) { return *(bool *)user; }
 
-static void interruption_is_asked_of_the_caller(void **state)
+TEST(interruption_is_asked_of_the_caller)
 {
-    (void)state;
     bool stop = false;
     cgam_env_opts opts = {.threads = 1, .interrupted = stop_when_set, .user = &stop};
     cgam_env *env;
@@ -196,9 +183,8 @@ static void interruption_is_asked_of_the_caller(void **state)
     cgam_env_free(env);
 }
 
-static void the_machine_answers(void **state)
+TEST(the_machine_answers)
 {
-    (void)state;
     assert_true(cgam_memory_available() > (size_t)1 << 20);
     double t = cgam_clock();
     for (int i = 0; i < 1000; i++) {
@@ -214,18 +200,16 @@ static int nothing(cgam_env *env, void *arg)
     return CGAM_OK;
 }
 
-static void an_env_copes_with_every_failed_allocation(void **state)
+TEST(an_env_copes_with_every_failed_allocation)
 {
-    (void)state;
     assert_int_equal(check_every_allocation(nothing, NULL), 1);
     assert_int_equal(check_every_allocation_threads(nothing, NULL, 3), 2);
 }
 
 /* Blocks that are kept and given out again are large enough, each has one owner, and none is lost:
  * the env gives them back at its end (LeakSanitizer looks). */
-static void blocks_come_back_whole(void **state)
+TEST(blocks_come_back_whole)
 {
-    (void)state;
     enum { BLOCKS = 50 };
     cgam_env *env;
     assert_int_equal(cgam_env_new(NULL, &env), CGAM_OK);
@@ -246,23 +230,4 @@ static void blocks_come_back_whole(void **state)
         for (int k = 0; k < BLOCKS; k++) cgam_free(env, block[(k * 7 + round) % BLOCKS]);
     }
     cgam_env_free(env);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocks_come_back_whole),
-        cmocka_unit_test(every_status_has_a_text_of_its_own),
-        cmocka_unit_test(version_is_the_header_s),
-        cmocka_unit_test(every_type_has_a_name_and_a_size),
-        cmocka_unit_test(a_message_is_one_line_that_fits),
-        cmocka_unit_test(options_outside_their_range_are_refused),
-        cmocka_unit_test(threads_are_as_many_as_asked_for),
-        cmocka_unit_test(no_more_threads_than_cores_that_may_be_used),
-        cmocka_unit_test(memory_is_aligned_and_sizes_do_not_wrap),
-        cmocka_unit_test(interruption_is_asked_of_the_caller),
-        cmocka_unit_test(the_machine_answers),
-        cmocka_unit_test(an_env_copes_with_every_failed_allocation),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

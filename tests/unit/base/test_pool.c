@@ -7,8 +7,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
 
 enum { ITEMS_MAX = 5000 };
 
@@ -44,9 +42,8 @@ static void reset(tally *t)
     t->slow = -1;
 }
 
-static void all_items_run_once(void **state)
+TEST(all_items_run_once)
 {
-    (void)state;
     static tally t;
     for (int threads = 1; threads <= 5; threads++) {
         cgam_env *env = env_of(threads);
@@ -60,9 +57,8 @@ static void all_items_run_once(void **state)
     }
 }
 
-static void the_lowest_failure_wins(void **state)
+TEST(the_lowest_failure_wins)
 {
-    (void)state;
     static tally t;
     for (int threads = 1; threads <= 4; threads++) {
         cgam_env *env = env_of(threads);
@@ -83,9 +79,8 @@ static void the_lowest_failure_wins(void **state)
     }
 }
 
-static void many_jobs_follow_each_other(void **state)
+TEST(many_jobs_follow_each_other)
 {
-    (void)state;
     static tally t;
     cgam_env *env = env_of(3);
     reset(&t);
@@ -101,9 +96,8 @@ static cgam_status outer(void *arg, int64_t i)
     return status == CGAM_OK ? CGAM_OK : (cgam_status)(status - 100 * i);
 }
 
-static void a_task_may_call_again(void **state)
+TEST(a_task_may_call_again)
 {
-    (void)state;
     static tally t;
     t.env = env_of(3);
     reset(&t);
@@ -124,9 +118,8 @@ static void *call_often(void *arg)
     return NULL;
 }
 
-static void several_threads_may_call_at_once(void **state)
+TEST(several_threads_may_call_at_once)
 {
-    (void)state;
     enum { CALLERS = 4 };
     static tally t[CALLERS];
     pthread_t callers[CALLERS];
@@ -151,9 +144,8 @@ static cgam_status complain(void *arg, int64_t i)
     return cgam_fail(t->env, CGAM_E_VALUE, "item %lld of many complains", (long long)i);
 }
 
-static void messages_of_many_threads_do_not_mix(void **state)
+TEST(messages_of_many_threads_do_not_mix)
 {
-    (void)state;
     static tally t;
     t.env = env_of(4);
     for (int round = 0; round < 300; round++) {
@@ -194,9 +186,8 @@ static void *fail_often(void *arg)
     return NULL;
 }
 
-static void each_caller_reads_of_its_own_failure(void **state)
+TEST(each_caller_reads_of_its_own_failure)
 {
-    (void)state;
     enum { CALLERS = 4 };
     pthread_t callers[CALLERS];
     failing f[CALLERS];
@@ -216,18 +207,4 @@ static void each_caller_reads_of_its_own_failure(void **state)
     env = env_of(1); /* perhaps at the same place */
     assert_string_equal(cgam_env_message(env), "");
     cgam_env_free(env);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_items_run_once),
-        cmocka_unit_test(the_lowest_failure_wins),
-        cmocka_unit_test(many_jobs_follow_each_other),
-        cmocka_unit_test(a_task_may_call_again),
-        cmocka_unit_test(several_threads_may_call_at_once),
-        cmocka_unit_test(messages_of_many_threads_do_not_mix),
-        cmocka_unit_test(each_caller_reads_of_its_own_failure),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,9 @@
 /* Random numbers: the authors' known answers, and that streams are addresses. */
 #include "support/check.h"
 
-#include <cgam/rng.h>
-#include <math.h>
-#include <string.h>
-
 /* kat_vectors of the Random123 distribution, philox4x32 with 10 rounds. */
-static void known_answers(void **state)
+TEST(known_answers)
 {
-    (void)state;
     static const struct {
         uint32_t counter[4], key[2], want[4];
     } list[] = {
@@ -28,9 +23,8 @@ static void known_answers(void **state)
     }
 }
 
-static void a_stream_starts_where_it_says(void **state)
+TEST(a_stream_starts_where_it_says)
 {
-    (void)state;
     cgam_rng a = cgam_rng_stream(7, 3), b = cgam_rng_stream(7, 3), c = cgam_rng_stream(7, 4),
              d = cgam_rng_stream(8, 3), e = cgam_rng_stream(7, 3 + ((uint64_t)1 << 32));
     int same_c = 0, same_d = 0, same_e = 0;
@@ -44,9 +38,8 @@ static void a_stream_starts_where_it_says(void **state)
     assert_true(same_c < 3 && same_d < 3 && same_e < 3);
 }
 
-static void the_counter_carries(void **state)
+TEST(the_counter_carries)
 {
-    (void)state;
     cgam_rng low = cgam_rng_stream(1, 2), high = cgam_rng_stream(1, 2);
     low.counter[0] = 0xffffffff;
     for (int k = 0; k < 4; k++) cgam_rng_bits(&low);
@@ -54,9 +47,8 @@ static void the_counter_carries(void **state)
     for (int k = 0; k < 8; k++) assert_int_equal(cgam_rng_bits(&low), cgam_rng_bits(&high));
 }
 
-static void moments_are_those_of_the_distributions(void **state)
+TEST(moments_are_those_of_the_distributions)
 {
-    (void)state;
     enum { COUNT = 200000 };
     cgam_rng rng = cgam_rng_stream(11, 0);
     double mean = 0, square = 0, normal = 0, normal2 = 0, normal4 = 0;
@@ -80,15 +72,4 @@ static void moments_are_those_of_the_distributions(void **state)
     CHECK_CLOSE(normal2, 1, five * 1.415);
     CHECK_CLOSE(normal4, 3, five * 9.8);
     for (int k = 0; k < 7; k++) CHECK_CLOSE((double)seen[k] / COUNT, 1.0 / 7, five * 0.35);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_answers),
-        cmocka_unit_test(a_stream_starts_where_it_says),
-        cmocka_unit_test(the_counter_carries),
-        cmocka_unit_test(moments_are_those_of_the_distributions),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

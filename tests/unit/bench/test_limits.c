@@ -4,12 +4,9 @@
 #include "support/dense.h"
 
 #include "bench/limits.h"
-#include <cgam/rng.h>
-#include <math.h>
 
-static void every_word_is_read(void **state)
+TEST(every_word_is_read)
 {
-    (void)state;
     uint64_t words[200];
     cgam_rng rng = cgam_rng_stream(2, 0);
     for (int i = 0; i < 200; i++) words[i] = (uint64_t)(cgam_rng_uniform(&rng) * 0x1p63);
@@ -24,9 +21,8 @@ static void every_word_is_read(void **state)
 }
 
 /* Every sum goes to 2, the fixed point of x / 2 + 1, and has arrived in f32 after 64 rounds. */
-static void every_multiplication_is_made(void **state)
+TEST(every_multiplication_is_made)
 {
-    (void)state;
     for (const cgam_cpu *cpu = cgam_cpu_all + 1; cpu->name; cpu++) {
         if (!cpu->usable()) continue;
         int64_t sums = cgam_limits_of(cpu)->burn_width / cpu->gemm->lanes32;
@@ -34,9 +30,8 @@ static void every_multiplication_is_made(void **state)
     }
 }
 
-static void exponentials_are_good_to_two_ulp(void **state)
+TEST(exponentials_are_good_to_two_ulp)
 {
-    (void)state;
     enum { COUNT = 20000 };
     const double odd[] = {0,    -0.0, INFINITY, -INFINITY, 1e6, -1e6, 5e-324, 710,
                           -746, NAN,  1,        -1,        709, -709, 1e-300, -1e-300};
@@ -53,12 +48,4 @@ static void exponentials_are_good_to_two_ulp(void **state)
         assert_true(isnan(y[9]));
     }
     dense_reset();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_word_is_read),
-                                       cmocka_unit_test(every_multiplication_is_made),
-                                       cmocka_unit_test(exponentials_are_good_to_two_ulp)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
 /* Every allocation of every reader and writer made to fail in turn. */
+#include "io/table.h"
 #include "unit/io/scratch.h"
 
 #include "io/array.h"
@@ -33,9 +34,8 @@ static int write_document(cgam_env *env, void *arg)
     return status;
 }
 
-static void readers_say_out_of_memory(void **state)
+TEST(readers_say_out_of_memory)
 {
-    (void)state;
     static const char *const files[] = {"f8.npy",
                                         "fortran.npy",
                                         "stored.npz:a",
@@ -79,9 +79,8 @@ static int write_large(cgam_env *env, void *path)
     return status;
 }
 
-static void writers_say_out_of_memory_and_leave_nothing(void **state)
+TEST(writers_say_out_of_memory_and_leave_nothing)
 {
-    (void)state;
     static const char *const targets[] = {"t.npy", "t.npz", "t.safetensors"};
     for (int i = 0; i < 3; i++) {
         char path[1024];
@@ -98,11 +97,4 @@ static void writers_say_out_of_memory_and_leave_nothing(void **state)
     assert_int_equal(scratch_files(true), 2);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(readers_say_out_of_memory),
-        cmocka_unit_test(writers_say_out_of_memory_and_leave_nothing),
-    };
-    return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
-}
+TEST_GROUP(scratch_setup, scratch_teardown)

@@ -1,8 +1,9 @@
 /* Which file and which array a path means, lists of arrays, and elements as doubles. */
+#include "io/array.h"
+#include "io/npy.h"
 #include "unit/io/scratch.h"
 
 #include <cgam/io.h>
-#include <math.h>
 #include <sys/stat.h>
 
 static void write_one(cgam_env *env, const char *path, double value)
@@ -21,10 +22,8 @@ static double read_one(cgam_env *env, const char *path)
     return value;
 }
 
-static void a_path_that_exists_wins_over_a_member(void **state)
+TEST_ENV(a_path_that_exists_wins_over_a_member)
 {
-    (void)state;
-    cgam_env *env = new_env();
     const double values[] = {1, 2, 3};
     const cgam_named_array arrays[] = {{"a", CGAM_F64, 0, NULL, &values[0]},
                                        {"b:c", CGAM_F64, 0, NULL, &values[1]},
@@ -41,13 +40,10 @@ static void a_path_that_exists_wins_over_a_member(void **state)
     write_one(env, scratch("x.npz:b:c"), 4);
     CHECK_CLOSE(read_one(env, scratch("x.npz:b:c")), 4, 0);
     scratch_files(true);
-    cgam_env_free(env);
 }
 
-static void content_decides_before_the_ending(void **state)
+TEST_ENV(content_decides_before_the_ending)
 {
-    (void)state;
-    cgam_env *env = new_env();
     const double value = 5;
     const cgam_named_array array = {"a", CGAM_F64, 0, NULL, &value};
     write_one(env, scratch("really_npy.csv"), 5);
@@ -64,14 +60,11 @@ static void content_decides_before_the_ending(void **state)
                 cgam_array_open(env, put_text("notes.txt", "five\nsix\n"), &a));
     CHECK_MESSAGE(env, "notes.txt: neither content nor ending");
     scratch_files(true);
-    cgam_env_free(env);
 }
 
 /* What a pipe brings is read by every reader, whatever it is called. */
-static void pipes_and_standard_input_are_read(void **state)
+TEST_ENV(pipes_and_standard_input_are_read)
 {
-    (void)state;
-    cgam_env *env = new_env();
     const double value = 5;
     const cgam_named_array array = {"a", CGAM_F64, 0, NULL, &value};
     const char *files[] = {"one.npy", "one.npz", "one.safetensors", "one.csv"};
@@ -112,13 +105,10 @@ static void pipes_and_standard_input_are_read(void **state)
     dup2(kept, 0);
     close(kept);
     scratch_files(true);
-    cgam_env_free(env);
 }
 
-static void files_that_cannot_be_read_are_told(void **state)
+TEST_ENV(files_that_cannot_be_read_are_told)
 {
-    (void)state;
-    cgam_env *env = new_env();
     cgam_array a;
     CHECK_FAILS(env, CGAM_E_NOT_FOUND, cgam_array_open(env, scratch("absent.npy"), &a));
     CHECK_MESSAGE(env, "absent.npy: No such file or directory");
@@ -147,21 +137,17 @@ static void files_that_cannot_be_read_are_told(void **state)
         CHECK_MESSAGE(env, "Permission denied");
     }
     scratch_files(true);
-    cgam_env_free(env);
 }
 
 /* A message keeps its reason when the path is longer than a message. */
-static void a_long_path_leaves_room_for_the_reason(void **state)
+TEST_ENV(a_long_path_leaves_room_for_the_reason)
 {
-    (void)state;
-    cgam_env *env = new_env();
     cgam_array a;
     char path[2000];
     for (size_t i = 0; i < sizeof path; i++) path[i] = i % 100 == 99 ? '/' : 'd';
     memcpy(path + sizeof path - 10, "/tail.npy", 10);
     CHECK_FAILS(env, CGAM_E_NOT_FOUND, cgam_array_open(env, path, &a));
     CHECK_MESSAGE(env, "/tail.npy: No such file or directory");
-    cgam_env_free(env);
 }
 
 typedef struct listing {
@@ -179,10 +165,8 @@ static int note(void *user, const char *member, int dtype, int ndim, const int64
     return --l->left == 0;
 }
 
-static void lists_name_every_array(void **state)
+TEST_ENV(lists_name_every_array)
 {
-    (void)state;
-    cgam_env *env = new_env();
     static const struct {
         const char *file, *want;
     } cases[] = {
@@ -209,13 +193,11 @@ static void lists_name_every_array(void **state)
     CHECK_STATUS(env, cgam_array_list(env, put_text("m.csv", "1,2\n3,4\n5,6\n"), note, &l));
     assert_string_equal(l.text, "[ f64 2:3]");
     CHECK_FAILS(env, CGAM_E_NOT_FOUND, cgam_array_list(env, scratch("absent"), note, &l));
-    cgam_env_free(env);
 }
 
 /* The first value that is no number is named, whichever thread finds which. */
-static void the_first_bad_value_is_named(void **state)
+TEST(the_first_bad_value_is_named)
 {
-    (void)state;
     cgam_env *env = NULL;
     cgam_env_opts opts = cgam_env_opts_default();
     opts.threads = 3;
@@ -251,28 +233,12 @@ static void the_first_bad_value_is_named(void **state)
     cgam_env_free(env);
 }
 
-static void closing_nothing_is_fine(void **state)
+TEST_ENV(closing_nothing_is_fine)
 {
-    (void)state;
-    cgam_env *env = new_env();
     cgam_array a = {0};
     cgam_array_close(env, &a);
     cgam_array_close(env, NULL);
     cgam_npy_abandon(NULL);
-    cgam_env_free(env);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_path_that_exists_wins_over_a_member),
-        cmocka_unit_test(content_decides_before_the_ending),
-        cmocka_unit_test(pipes_and_standard_input_are_read),
-        cmocka_unit_test(files_that_cannot_be_read_are_told),
-        cmocka_unit_test(a_long_path_leaves_room_for_the_reason),
-        cmocka_unit_test(lists_name_every_array),
-        cmocka_unit_test(the_first_bad_value_is_named),
-        cmocka_unit_test(closing_nothing_is_fine),
-    };
-    return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
-}
+TEST_GROUP(scratch_setup, scratch_teardown)

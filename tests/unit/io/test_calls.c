@@ -1,5 +1,6 @@
 /* Every call of every reader and writer to the C library and the system made to fail in turn: what is said is one line, what
  * was there before stays or is replaced as a whole. */
+#include "io/array.h"
 #include "unit/io/scratch.h"
 
 #include "base/env.h"
@@ -88,9 +89,8 @@ static void not_blamed(void *arg, int status, const char *call)
         fail_msg("malloc failed, and %s is called damaged", (const char *)arg);
 }
 
-static void every_call_of_a_reader_may_fail(void **state)
+TEST(every_call_of_a_reader_may_fail)
 {
-    (void)state;
     static const char *const files[] = {"f8.npy",       "fortran.npy",         "stored.npz:a",
                                         "deflated.npz", "all.safetensors:f64", "all.safetensors"};
     static char piped[] = "1,2\n3,4\n";
@@ -151,9 +151,8 @@ static int as_text(cgam_env *env, void *doc)
     return status;
 }
 
-static void every_call_of_other_helpers_may_fail(void **state)
+TEST(every_call_of_other_helpers_may_fail)
 {
-    (void)state;
     char path[1024];
     json_t *doc = json_pack("{s:[f,s]}", "a", 1.5, "t");
     assert_true(check_every_call(as_text, doc, NULL) > 0);
@@ -271,9 +270,8 @@ static void whole(void *arg, int status, const char *call)
     assert_int_equal(rename(scratch("out/x"), target), 0);
 }
 
-static void every_call_of_a_writer_may_fail(void **state)
+TEST(every_call_of_a_writer_may_fail)
 {
-    (void)state;
     static const struct {
         const char *name;
         check_scenario run;
@@ -297,13 +295,10 @@ static void every_call_of_a_writer_may_fail(void **state)
     }
 }
 
+TEST_GROUP(scratch_setup, scratch_teardown)
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_call_of_a_reader_may_fail),
-        cmocka_unit_test(every_call_of_other_helpers_may_fail),
-        cmocka_unit_test(every_call_of_a_writer_may_fail),
-    };
     if (access("/dev/shm", W_OK) == 0) setenv("TMPDIR", "/dev/shm", 0); /* thousands of fsyncs */
-    return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
+    return check_run_tests();
 }

@@ -1,4 +1,5 @@
 /* What files and callers bring rarely: each branch of the readers and writers that no ordinary file takes. */
+#include "io/npy.h"
 #include "unit/io/scratch.h"
 
 #include "base/env.h"
@@ -11,8 +12,6 @@
 #include "io/shards.h"
 #include "io/table.h"
 #include "support/failing_alloc.h"
-
-#include <math.h>
 
 /* A file with a header of .npy around the text, then data. */
 static const char *put_npy(const char *name, const char *header, const void *data, size_t size)
@@ -45,7 +44,7 @@ static cgam_status open_one(cgam_env *env, const char *path, double *first)
 
 static bool always(void *user) { return !user; }
 
-static void texts_of_numbers(void **state)
+TEST_ENV(texts_of_numbers)
 {
     static const struct {
         const char *text;
@@ -68,9 +67,7 @@ static void texts_of_numbers(void **state)
          0, CGAM_OK},
         {"a,b\n\"x\",1\n", 0, CGAM_E_FORMAT},
     };
-    cgam_env *env = new_env();
     double first;
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         size_t size = cases[i].size ? cases[i].size : strlen(cases[i].text);
         cgam_status got = open_one(env, put("t.csv", cases[i].text, size), &first);
@@ -89,11 +86,10 @@ static void texts_of_numbers(void **state)
     cgam_stop_set(&stop);
     assert_int_equal(open_one(env, scratch("t.csv"), &first), CGAM_E_INTERRUPTED);
     cgam_stop_set(NULL);
-    cgam_env_free(env);
     scratch_files(true);
 }
 
-static void headers_of_arrays(void **state)
+TEST_ENV(headers_of_arrays)
 {
     static const uint8_t zeros[40 * 40 * 4], bytes[] = {1, 2, 3, 4};
     static const int64_t odd[] = {-(((int64_t)1 << 53) + 1)};
@@ -124,9 +120,7 @@ static void headers_of_arrays(void **state)
         {"{'descr':'|b1','fortran_order':False,'shape':(2,2)}", bytes, 4, CGAM_E_VALUE},
         {"{'descr':'<i8','fortran_order':False,'shape':()}", odd, 8, CGAM_E_VALUE},
     };
-    cgam_env *env = new_env();
     double first;
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *path = put_npy("t.npy", cases[i].header, cases[i].data, cases[i].size);
         cgam_status got = open_one(env, path, &first);
@@ -149,7 +143,6 @@ static void headers_of_arrays(void **state)
     CHECK_FAILS(env, CGAM_E_UNSUPPORTED,
                 cgam_json_parse(env, "t", "", ((size_t)1 << 28) + 1, &doc));
     assert_true(isnan(cgam_json_nth(NULL, "a", -1)));
-    cgam_env_free(env);
     scratch_files(true);
 }
 
@@ -159,7 +152,7 @@ static int count_arrays(void *user, const char *member, int dtype, int ndim, con
     return ++*(int *)user, 0;
 }
 
-static void archives_hold_other_things_too(void **state)
+TEST_ENV(archives_hold_other_things_too)
 {
     static const struct {
         const char *member;
@@ -169,11 +162,9 @@ static void archives_hold_other_things_too(void **state)
                  {"large", CGAM_OK, 0},           {"cut", CGAM_E_FORMAT, 0},
                  {"cut2", CGAM_E_FORMAT, 0},      {"none", CGAM_E_FORMAT, 0},
                  {"readme", CGAM_E_NOT_FOUND, 0}, {"readme.txt", CGAM_E_NOT_FOUND, 0}};
-    cgam_env *env = new_env();
     char path[1024];
     double first;
     int count = 0;
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         snprintf(path, sizeof path, "%s:%s", data_path("mixed.npz"), cases[i].member);
         assert_int_equal(open_one(env, path, &first), cases[i].status);
@@ -185,13 +176,11 @@ static void archives_hold_other_things_too(void **state)
                      CGAM_E_FORMAT);
     put_npy("t.npy", "{'descr':'<f8'", "", 0);
     assert_int_equal(cgam_array_list(env, scratch("t.npy"), count_arrays, &count), CGAM_E_FORMAT);
-    cgam_env_free(env);
     scratch_files(true);
 }
 
-static void callers_err(void **state)
+TEST_ENV(callers_err)
 {
-    cgam_env *env = new_env();
     const double x[] = {1, 2, 3};
     const int64_t two[] = {2}, none[] = {-1};
     const cgam_named_array bad[] = {{"a", CGAM_F64, 1, none, x}, {"b", CGAM_F64, 1, two, x}};
@@ -199,7 +188,6 @@ static void callers_err(void **state)
         {"a", CGAM_F64, 1, two, x}, {"a", CGAM_F64, 1, two, x}, {"c", CGAM_F64, 1, two, x}};
     const cgam_named_array apart[] = {twice[0], twice[2], twice[1]};
     cgam_npy_writer *w;
-    (void)state;
     CHECK_FAILS(env, CGAM_E_SHAPE, cgam_arrays_write(env, scratch("t.npz"), 2, bad));
     CHECK_FAILS(env, CGAM_E_ARG, cgam_arrays_write(env, scratch("t.npz"), 3, twice));
     CHECK_FAILS(env, CGAM_E_ARG, cgam_arrays_write(env, scratch("t.npz"), 3, apart));
@@ -235,21 +223,18 @@ static void callers_err(void **state)
     CHECK_FAILS(env, CGAM_E_ARG, cgam_table_write(env, &named, scratch_folder));
     free(name);
     cgam_file_unmap(NULL);
-    cgam_env_free(env);
     scratch_files(true);
 }
 
-static void lent_bytes_go_before_files(void **state)
+TEST_ENV(lent_bytes_go_before_files)
 {
-    const cgam_lent files[] = {{"one", "1\n", 2}};
-    cgam_loan loan = {files, 1, false};
-    cgam_env *env = new_env();
+    const cgam_memory_file files[] = {{"one", "1\n", 2}};
+    cgam_file_overlay overlay = {files, 1, false};
     double first;
-    (void)state;
     put_text("t.csv", "2\n");
     for (int alone = 0; alone < 2; alone++) {
-        loan.alone = alone;
-        cgam_file_lend(&loan);
+        overlay.exclusive = alone;
+        cgam_file_overlay_set(&overlay);
         CHECK_STATUS(env, open_one(env, "one", &first));
         CHECK_CLOSE(first, 1, 0);
         assert_true(cgam_file_stays("one") && cgam_file_exists("one") && !cgam_file_barred("one"));
@@ -257,7 +242,7 @@ static void lent_bytes_go_before_files(void **state)
         assert_int_equal(cgam_file_exists(scratch("t.csv")), !alone);
         assert_int_equal(open_one(env, scratch("t.csv"), &first),
                          alone ? CGAM_E_NOT_FOUND : CGAM_OK);
-        cgam_file_lend(NULL);
+        cgam_file_overlay_set(NULL);
     }
     assert_false(cgam_file_stays("-"));
     /* the end of a long path, not from the middle of a letter */
@@ -269,16 +254,14 @@ static void lent_bytes_go_before_files(void **state)
         assert_true(strlen(tail) < strlen(name) &&
                     (unsigned char)strpbrk(tail, "\xc3\xa4")[0] == 0xc3);
     }
-    cgam_env_free(env);
     scratch_files(true);
 }
 
-static void every_kind_of_number(void **state)
+TEST(every_kind_of_number)
 {
     static const uint8_t one[8] = {1};
     static const float f32 = 1;
     static const double f64 = 1;
-    (void)state;
     for (int kind = 0; kind < CGAM_GGUF_KINDS; kind++) {
         const void *at = kind == CGAM_GGUF_F32   ? (const void *)&f32
                          : kind == CGAM_GGUF_F64 ? (const void *)&f64
@@ -322,11 +305,9 @@ static cgam_status parse_key(cgam_env *env, const char *key, uint32_t kind, bool
     return parse_number(env, key, kind, array, 32, g);
 }
 
-static void keys_of_another_kind(void **state)
+TEST_ENV(keys_of_another_kind)
 {
-    cgam_env *env = new_env();
     cgam_gguf g;
-    (void)state;
     CHECK_STATUS(env, parse_key(env, "general.architecture", CGAM_GGUF_U32, false, &g));
     assert_int_equal(g.architecture[0], 0);
     cgam_gguf_free(env, &g);
@@ -352,17 +333,14 @@ static void keys_of_another_kind(void **state)
     CHECK_MESSAGE(env, "a value of no type that there is");
     CHECK_FAILS(env, CGAM_E_FORMAT, cgam_gguf_parse(env, "t", (const uint8_t *)"GG", 2, &g));
     CHECK_FAILS(env, CGAM_E_FORMAT, cgam_gguf_parse(env, "t", (const uint8_t *)"GGUF\3", 5, &g));
-    cgam_env_free(env);
 }
 
-static void sealed_files_keep_their_word(void **state)
+TEST_ENV(sealed_files_keep_their_word)
 {
-    cgam_env *env = new_env();
     const double x[] = {1, 2};
     const cgam_part part = {"p", "F64", 1, {1, 0}, NULL};
     const cgam_named_array plain = {"a", CGAM_F64, 1, (const int64_t[]){2}, x};
     cgam_sealed *file;
-    (void)state;
     CHECK_STATUS(env, cgam_sealed_begin(env, scratch("s.safetensors"), 512, &file));
     CHECK_STATUS(env, cgam_sealed_part(file, &part));
     CHECK_FAILS(env, CGAM_E_INTERNAL, cgam_sealed_write(file, x, sizeof x));
@@ -384,7 +362,6 @@ static void sealed_files_keep_their_word(void **state)
     cgam_tensor_table_free(env, &table);
     cgam_tensor_table_free(env, NULL);
     cgam_file_unmap(&bytes);
-    cgam_env_free(env);
     scratch_files(true);
 }
 
@@ -416,12 +393,10 @@ static int check_sealed(cgam_env *env, void *path)
     return status;
 }
 
-static void large_parts_are_sealed_in_pieces(void **state)
+TEST_ENV(large_parts_are_sealed_in_pieces)
 {
     const cgam_stop stop = {always, NULL};
-    cgam_env *env = new_env();
     char path[600];
-    (void)state;
     snprintf(path, sizeof path, "%s", scratch("s.safetensors"));
     assert_true(check_every_allocation(seal, path) > 3);
     assert_true(check_every_allocation(check_sealed, path) > 1);
@@ -438,18 +413,15 @@ static void large_parts_are_sealed_in_pieces(void **state)
     assert_string_equal(damaged, "q");
     cgam_tensor_table_free(env, &table);
     cgam_file_unmap(&bytes);
-    cgam_env_free(env);
     scratch_files(true);
 }
 
-static void names_of_shards_have_an_order(void **state)
+TEST_ENV(names_of_shards_have_an_order)
 {
     static const char *const names[] = {"x.npy",   "x1.npy",  "x01.npy",   "x2.npy",
                                         "x2b.npy", "x10.npy", "x.npyx.npy"};
-    cgam_env *env = new_env();
     cgam_shards shards;
     char path[6000];
-    (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         CHECK_STATUS(env, cgam_npy_write(env, scratch(names[i]), CGAM_F64, 2,
                                          (const int64_t[]){1, 1}, (const double[]){(double)i}));
@@ -465,16 +437,13 @@ static void names_of_shards_have_an_order(void **state)
         snprintf(path + 5000, sizeof path - 5000, ".json%s", colon ? ":a" : "");
         assert_int_not_equal(cgam_shards_open(env, path, &shards), CGAM_OK);
     }
-    cgam_env_free(env);
     scratch_files(true);
 }
 
-static void a_journal_here_is_busy_too(void **state)
+TEST_ENV(a_journal_here_is_busy_too)
 {
-    cgam_env *env = new_env();
     cgam_journal *j, *k;
     char here[1024];
-    (void)state;
     assert_non_null(getcwd(here, sizeof here));
     assert_int_equal(chdir(scratch_folder), 0);
     CHECK_STATUS(env, cgam_journal_open(env, "j", 1, &j));
@@ -486,24 +455,7 @@ static void a_journal_here_is_busy_too(void **state)
     CHECK_FAILS(env, CGAM_E_IO, cgam_outfile_commit(out)); /* it has failed before */
     cgam_journal_close(j);
     assert_int_equal(chdir(here), 0);
-    cgam_env_free(env);
     scratch_files(true);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts_of_numbers),
-        cmocka_unit_test(headers_of_arrays),
-        cmocka_unit_test(archives_hold_other_things_too),
-        cmocka_unit_test(callers_err),
-        cmocka_unit_test(lent_bytes_go_before_files),
-        cmocka_unit_test(every_kind_of_number),
-        cmocka_unit_test(keys_of_another_kind),
-        cmocka_unit_test(sealed_files_keep_their_word),
-        cmocka_unit_test(large_parts_are_sealed_in_pieces),
-        cmocka_unit_test(names_of_shards_have_an_order),
-        cmocka_unit_test(a_journal_here_is_busy_too),
-    };
-    return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
-}
+TEST_GROUP(scratch_setup, scratch_teardown)

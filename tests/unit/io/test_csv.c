@@ -3,7 +3,6 @@
 
 #include <cgam/io.h>
 #include <locale.h>
-#include <math.h>
 
 static void expect(cgam_env *env, const char *text, int64_t rows, int64_t cols, const double *want)
 {
@@ -18,10 +17,8 @@ static void expect(cgam_env *env, const char *text, int64_t rows, int64_t cols, 
     cgam_array_close(env, &a);
 }
 
-static void matrices_are_read(void **state)
+TEST_ENV(matrices_are_read)
 {
-    (void)state;
-    cgam_env *env = new_env();
     const double want[] = {1, -2.5, 3e10, 0.1};
     expect(env, "1,-2.5\n3e10,0.1\n", 2, 2, want);
     expect(env, "1,-2.5\n3e10,0.1", 2, 2, want);
@@ -39,14 +36,11 @@ static void matrices_are_read(void **state)
     expect(env, "1,-2.5,3e10,0.1", 1, 4, want);
     const double tiny[] = {4.9406564584124654e-324, 0, 1.7976931348623157e308};
     expect(env, "4.9406564584124654e-324,1e-999,1.7976931348623157e308", 1, 3, tiny);
-    cgam_env_free(env);
 }
 
 /* Without the ending, text with numbers in front is a matrix; text is not. */
-static void content_tells_a_matrix(void **state)
+TEST_ENV(content_tells_a_matrix)
 {
-    (void)state;
-    cgam_env *env = new_env();
     static const char *const matrices[] = {"5 6\n", "\357\273\2775\t6\n", "# a\n\na b\n5,6\n",
                                            "-.5,1"};
     static const char *const others[] = {"a 5\nb 6\n", "[5, 6]\n", "5\1 6\n", "{}", "# 5 6\n"};
@@ -60,13 +54,10 @@ static void content_tells_a_matrix(void **state)
     for (int i = 0; i < 5; i++)
         CHECK_FAILS(env, CGAM_E_UNSUPPORTED,
                     cgam_array_open(env, put_text("m.txt", others[i]), &a));
-    cgam_env_free(env);
 }
 
-static void errors_name_line_and_column(void **state)
+TEST_ENV(errors_name_line_and_column)
 {
-    (void)state;
-    cgam_env *env = new_env();
     static const struct {
         const char *text, *words;
     } cases[] = {
@@ -96,13 +87,10 @@ static void errors_name_line_and_column(void **state)
         CHECK_FAILS(env, CGAM_E_FORMAT, cgam_array_open(env, put_text("m.csv", cases[i].text), &a));
         CHECK_MESSAGE(env, cases[i].words);
     }
-    cgam_env_free(env);
 }
 
-static void zero_bytes_and_long_fields_are_errors(void **state)
+TEST_ENV(zero_bytes_and_long_fields_are_errors)
 {
-    (void)state;
-    cgam_env *env = new_env();
     cgam_array a;
     CHECK_FAILS(env, CGAM_E_FORMAT, cgam_array_open(env, put("m.csv", "1,2\n3\0,4\n", 9), &a));
     CHECK_MESSAGE(env, "line 2, column 1");
@@ -111,13 +99,10 @@ static void zero_bytes_and_long_fields_are_errors(void **state)
     memcpy(digits, "1,2\n", 4);
     CHECK_FAILS(env, CGAM_E_FORMAT, cgam_array_open(env, put("m.csv", digits, sizeof digits), &a));
     CHECK_MESSAGE(env, "too long for a number");
-    cgam_env_free(env);
 }
 
-static void nan_and_inf_are_read_so_that_they_can_be_named(void **state)
+TEST_ENV(nan_and_inf_are_read_so_that_they_can_be_named)
 {
-    (void)state;
-    cgam_env *env = new_env();
     cgam_array a;
     double values[4];
     CHECK_STATUS(env, cgam_array_open(env, put_text("m.csv", "1,2\n3,-Inf\n"), &a));
@@ -128,33 +113,18 @@ static void nan_and_inf_are_read_so_that_they_can_be_named(void **state)
     CHECK_FAILS(env, CGAM_E_VALUE, cgam_array_read_f64(env, &a, "m.csv", values));
     CHECK_MESSAGE(env, "m.csv: nan at row 0, column 0 (counted from 0)");
     cgam_array_close(env, &a);
-    cgam_env_free(env);
 }
 
 /* A program may run under a locale with a decimal comma; the files have a point all the same. */
-static void the_locale_does_not_matter(void **state)
+TEST_ENV(the_locale_does_not_matter)
 {
-    (void)state;
     static const char *const names[] = {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "de_DE"};
     size_t i = 0;
     while (i < sizeof names / sizeof *names && !setlocale(LC_NUMERIC, names[i])) i++;
     if (i == sizeof names / sizeof *names) skip();
-    cgam_env *env = new_env();
     const double want[] = {1.5, 2.25};
     expect(env, "1.5,2.25\n", 1, 2, want);
-    cgam_env_free(env);
     setlocale(LC_NUMERIC, "C");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(matrices_are_read),
-        cmocka_unit_test(content_tells_a_matrix),
-        cmocka_unit_test(errors_name_line_and_column),
-        cmocka_unit_test(zero_bytes_and_long_fields_are_errors),
-        cmocka_unit_test(nan_and_inf_are_read_so_that_they_can_be_named),
-        cmocka_unit_test(the_locale_does_not_matter),
-    };
-    return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
-}
+TEST_GROUP(scratch_setup, scratch_teardown)

@@ -43,10 +43,8 @@ static int left(cgam_env *env, const char *path, uint64_t run)
     return n;
 }
 
-static void a_torn_record_is_cut_off(void **state)
+TEST_ENV(a_torn_record_is_cut_off)
 {
-    (void)state;
-    cgam_env *env = new_env();
     const char *path = scratch("j");
     for (int i = 0; i < 3; i++) CHECK_STATUS(env, add(env, (void *)(uintptr_t)path));
     struct stat st;
@@ -63,13 +61,10 @@ static void a_torn_record_is_cut_off(void **state)
     assert_int_equal(left(env, path, 8), 0); /* another run's is replaced */
     assert_int_equal(left(env, path, 7), 0);
     unlink(path);
-    cgam_env_free(env);
 }
 
-static void a_byte_that_changed_ends_it(void **state)
+TEST_ENV(a_byte_that_changed_ends_it)
 {
-    (void)state;
-    cgam_env *env = new_env();
     const char *path = scratch("j");
     for (int i = 0; i < 2; i++) CHECK_STATUS(env, add(env, (void *)(uintptr_t)path));
     size_t size;
@@ -82,13 +77,10 @@ static void a_byte_that_changed_ends_it(void **state)
     }
     free(bytes);
     unlink(path);
-    cgam_env_free(env);
 }
 
-static void one_at_a_time(void **state)
+TEST_ENV(one_at_a_time)
 {
-    (void)state;
-    cgam_env *env = new_env();
     cgam_journal *j, *k;
     CHECK_STATUS(env, cgam_journal_open(env, scratch("j"), 7, &j));
     assert_int_equal(cgam_journal_open(env, scratch("j"), 7, &k), CGAM_E_IO);
@@ -98,25 +90,20 @@ static void one_at_a_time(void **state)
     cgam_journal_close(j);
     cgam_journal_close(k);
     unlink(scratch("j"));
-    cgam_env_free(env);
 }
 
 /* Read until its writers are gone it would never end: one of them is the reader. */
-static void a_pipe_in_its_place_is_refused(void **state)
+TEST_ENV(a_pipe_in_its_place_is_refused)
 {
-    (void)state;
-    cgam_env *env = new_env();
     cgam_journal *j;
     assert_int_equal(mkfifo(scratch("j"), 0600), 0);
     assert_int_equal(cgam_journal_open(env, scratch("j"), 7, &j), CGAM_E_IO);
     assert_non_null(strstr(cgam_env_message(env), "not a regular file"));
     unlink(scratch("j"));
-    cgam_env_free(env);
 }
 
-static void every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
-    (void)state;
     assert_true(check_every_allocation(add, (void *)(uintptr_t)scratch("j")) > 1);
     unlink(scratch("j"));
 }
@@ -139,10 +126,8 @@ static void expect(const char *name, const char *words)
     free(bytes);
 }
 
-static void a_group_comes_together_or_not_at_all(void **state)
+TEST_ENV(a_group_comes_together_or_not_at_all)
 {
-    (void)state;
-    cgam_env *env = new_env();
     const char *const names[] = {"a", "b"};
     cgam_outgroup files, inner;
     for (int i = 0; i < 2; i++) put_text(names[i], "old");
@@ -161,18 +146,6 @@ static void a_group_comes_together_or_not_at_all(void **state)
     CHECK_STATUS(env, write_one(env, "a", "alone")); /* a commit is a commit again */
     expect("a", "alone");
     scratch_files(true);
-    cgam_env_free(env);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_torn_record_is_cut_off),
-        cmocka_unit_test(a_byte_that_changed_ends_it),
-        cmocka_unit_test(one_at_a_time),
-        cmocka_unit_test(a_pipe_in_its_place_is_refused),
-        cmocka_unit_test(every_allocation_may_fail),
-        cmocka_unit_test(a_group_comes_together_or_not_at_all),
-    };
-    return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
-}
+TEST_GROUP(scratch_setup, scratch_teardown)

@@ -7,7 +7,6 @@
 #include <dlfcn.h>
 #include <float.h>
 #include <locale.h>
-#include <math.h>
 
 static char *print(const json_t *value, int indent)
 {
@@ -32,9 +31,8 @@ static void expect_print(const char *in, int indent, const char *want)
     cgam_env_free(env);
 }
 
-static void trees_are_printed_in_order(void **state)
+TEST(trees_are_printed_in_order)
 {
-    (void)state;
     expect_print("{\"z\": 1, \"a\": [1, 2.0, -0.0, 1e300], \"m\": {}, \"e\": []}", 0,
                  "{\"z\":1,\"a\":[1,2.0,-0.0,1e+300],\"m\":{},\"e\":[]}");
     expect_print(
@@ -67,9 +65,8 @@ static void expect_real(double value, const char *want)
     assert_string_equal(cgam_real_text(value, text), want);
 }
 
-static void reals_are_short_and_exact(void **state)
+TEST(reals_are_short_and_exact)
 {
-    (void)state;
     expect_real(0, "0.0");
     expect_real(-0.0, "-0.0");
     expect_real(1, "1.0");
@@ -103,9 +100,8 @@ static void reals_are_short_and_exact(void **state)
     }
 }
 
-static void what_is_no_number_becomes_null(void **state)
+TEST(what_is_no_number_becomes_null)
 {
-    (void)state;
     const double values[] = {NAN, INFINITY, -INFINITY, 1.5};
     json_t *array = json_array();
     for (int i = 0; i < 4; i++)
@@ -117,9 +113,8 @@ static void what_is_no_number_becomes_null(void **state)
 }
 
 /* Letters of two, three and four bytes from the first of each kind on; what is none is marked, byte by byte. */
-static void text_that_is_no_utf8_is_marked(void **state)
+TEST(text_that_is_no_utf8_is_marked)
 {
-    (void)state;
     static const char letters[] =
         "a\xc2\x80\xc3\xbc\xe0\xa0\x80\xe1\x80\x80\xf0\x90\x80\x80\xf1\x80\x80\x80";
     static const char *const bad[] = {"\xff",         "\xc3",         "\xe0\xa0",
@@ -161,9 +156,8 @@ static void text_that_is_no_utf8_is_marked(void **state)
 static int left; /* requests that jansson is given, then none */
 static void *some(size_t size) { return left-- > 0 ? malloc(size) : NULL; }
 
-static void lists_are_whole_or_none(void **state)
+TEST(lists_are_whole_or_none)
 {
-    (void)state;
     const double values[] = {1, -1, 2, -1, 3, -1, 4, -1, 5, -1, 6, -1, 7, -1, 8, -1, 9, -1, 10, -1};
     json_t *list = NULL;
     int tries = 0;
@@ -180,10 +174,8 @@ static void lists_are_whole_or_none(void **state)
     json_decref(doc);
 }
 
-static void errors_name_file_line_and_column(void **state)
+TEST_ENV(errors_name_file_line_and_column)
 {
-    (void)state;
-    cgam_env *env = new_env();
     static const struct {
         const char *text, *words;
     } cases[] = {
@@ -211,21 +203,17 @@ static void errors_name_file_line_and_column(void **state)
     CHECK_STATUS(env, cgam_json_load(env, put_text("net.json", "{\"a\": [1, {}]}\n"), &tree));
     assert_int_equal(json_array_size(json_object_get(tree, "a")), 2);
     json_decref(tree);
-    cgam_env_free(env);
 }
 
 /* A document that lacks a value does not make a fault of another one's a want of memory, nor is it forgotten. */
-static void each_document_has_its_own_memory(void **state)
+TEST_ENV(each_document_has_its_own_memory)
 {
-    (void)state;
-    cgam_env *env = new_env();
     json_t *tree;
     cgam_json_put(NULL, "a", json_integer(1));
     CHECK_FAILS(env, CGAM_E_FORMAT, cgam_json_parse(env, "text", "{\"a\" 1}", 7, &tree));
     CHECK_MESSAGE(env, "text:1:6: ");
     assert_true(cgam_json_ran_short());
     assert_false(cgam_json_ran_short());
-    cgam_env_free(env);
 }
 
 static void *host_gives(size_t size) { return malloc(size); }
@@ -233,9 +221,8 @@ static void host_takes_back(void *block) { free(block); }
 
 /* The library watches jansson's requests while it is loaded. Who uses jansson beside it finds it as it was afterwards, or with
  * the functions that were set since. */
-static void a_host_s_own_functions_stay_when_the_library_leaves(void **state)
+TEST(a_host_s_own_functions_stay_when_the_library_leaves)
 {
-    (void)state;
     const char *build = getenv("CGAM_BUILD");
     if (!build) skip();
     char path[4096];
@@ -257,9 +244,8 @@ static void a_host_s_own_functions_stay_when_the_library_leaves(void **state)
     }
 }
 
-static void a_failing_stream_is_noticed(void **state)
+TEST(a_failing_stream_is_noticed)
 {
-    (void)state;
     FILE *full = fopen("/dev/full", "w");
     if (!full) skip();
     setvbuf(full, NULL, _IONBF, 0);
@@ -270,9 +256,8 @@ static void a_failing_stream_is_noticed(void **state)
 }
 
 /* The decimal point of JSON is a point, whatever the program's locale. */
-static void the_locale_does_not_matter(void **state)
+TEST(the_locale_does_not_matter)
 {
-    (void)state;
     static const char *const names[] = {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "de_DE"};
     size_t i = 0;
     while (i < sizeof names / sizeof *names && !setlocale(LC_NUMERIC, names[i])) i++;
@@ -284,19 +269,4 @@ static void the_locale_does_not_matter(void **state)
     setlocale(LC_NUMERIC, "C");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(trees_are_printed_in_order),
-        cmocka_unit_test(reals_are_short_and_exact),
-        cmocka_unit_test(what_is_no_number_becomes_null),
-        cmocka_unit_test(text_that_is_no_utf8_is_marked),
-        cmocka_unit_test(lists_are_whole_or_none),
-        cmocka_unit_test(errors_name_file_line_and_column),
-        cmocka_unit_test(each_document_has_its_own_memory),
-        cmocka_unit_test(a_host_s_own_functions_stay_when_the_library_leaves),
-        cmocka_unit_test(a_failing_stream_is_noticed),
-        cmocka_unit_test(the_locale_does_not_matter),
-    };
-    return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
-}
+TEST_GROUP(scratch_setup, scratch_teardown)

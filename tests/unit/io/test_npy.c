@@ -4,7 +4,6 @@
 #include "io/npy.h"
 
 #include <cgam/io.h>
-#include <math.h>
 
 static void expect(cgam_env *env, const char *file, cgam_dtype dtype, double (*at)(int))
 {
@@ -23,10 +22,8 @@ static void expect(cgam_env *env, const char *file, cgam_dtype dtype, double (*a
     assert_null(a.data);
 }
 
-static void files_of_numpy_are_read(void **state)
+TEST_ENV(files_of_numpy_are_read)
 {
-    (void)state;
-    cgam_env *env = new_env();
     expect(env, "f8.npy", CGAM_F64, real_at);
     expect(env, "f4.npy", CGAM_F32, real_at);
     expect(env, "f2.npy", CGAM_F16, real_at);
@@ -35,13 +32,10 @@ static void files_of_numpy_are_read(void **state)
     expect(env, "version2.npy", CGAM_F32, real_at);
     expect(env, "version3.npy", CGAM_F32, real_at);
     expect(env, "fortran.npy", CGAM_F32, real_at);
-    cgam_env_free(env);
 }
 
-static void row_major_is_mapped_and_fortran_is_copied(void **state)
+TEST_ENV(row_major_is_mapped_and_fortran_is_copied)
 {
-    (void)state;
-    cgam_env *env = new_env();
     cgam_array a;
     CHECK_STATUS(env, cgam_array_open(env, data_path("f8.npy"), &a));
     assert_true(a.mapped);
@@ -53,13 +47,10 @@ static void row_major_is_mapped_and_fortran_is_copied(void **state)
     assert_int_equal(a.ndim, 3);
     for (int i = 0; i < 24; i++) CHECK_CLOSE(((const double *)a.data)[i], i, 0);
     cgam_array_close(env, &a);
-    cgam_env_free(env);
 }
 
-static void scalars_vectors_and_empty_arrays_have_their_shapes(void **state)
+TEST_ENV(scalars_vectors_and_empty_arrays_have_their_shapes)
 {
-    (void)state;
-    cgam_env *env = new_env();
     cgam_array a;
     double value[4];
     CHECK_STATUS(env, cgam_array_open(env, data_path("scalar.npy"), &a));
@@ -78,13 +69,10 @@ static void scalars_vectors_and_empty_arrays_have_their_shapes(void **state)
     assert_non_null(a.data);
     CHECK_STATUS(env, cgam_array_read_f64(env, &a, "empty", value));
     cgam_array_close(env, &a);
-    cgam_env_free(env);
 }
 
-static void types_that_are_not_read_are_named(void **state)
+TEST_ENV(types_that_are_not_read_are_named)
 {
-    (void)state;
-    cgam_env *env = new_env();
     cgam_array a;
     static const struct {
         const char *file, *words;
@@ -99,7 +87,6 @@ static void types_that_are_not_read_are_named(void **state)
         CHECK_MESSAGE(env, cases[i].words);
         assert_null(a.owner);
     }
-    cgam_env_free(env);
 }
 
 /* A version 1 file with this header and n bytes of data, opened. */
@@ -114,10 +101,8 @@ static cgam_status open_with(cgam_env *env, const char *header, size_t n, cgam_a
 }
 
 /* Least and largest integer of every width, in both orders of a 2 x 1 or 1 x 2 array. */
-static void integers_and_booleans_are_widened_exactly(void **state)
+TEST_ENV(integers_and_booleans_are_widened_exactly)
 {
-    (void)state;
-    cgam_env *env = new_env();
     static const struct {
         const char *type;
         int item;
@@ -160,13 +145,10 @@ static void integers_and_booleans_are_widened_exactly(void **state)
                 cgam_array_open(env, put("w.npy", bytes, 10 + strlen(header) + 16), &a));
     CHECK_MESSAGE(env,
                   "w.npy: 18446744073709551615, which f64 cannot hold exactly, at row 0, column 1");
-    cgam_env_free(env);
 }
 
-static void integers_become_reals_where_reals_are_needed(void **state)
+TEST_ENV(integers_become_reals_where_reals_are_needed)
 {
-    (void)state;
-    cgam_env *env = new_env();
     const int64_t shape[] = {2, 2}, good[] = {-(1ll << 53), 7, INT64_MIN, 0},
                   bad[] = {1, 2, (1ll << 53) + 1, 3};
     cgam_array a;
@@ -187,13 +169,10 @@ static void integers_become_reals_where_reals_are_needed(void **state)
     CHECK_MESSAGE(env,
                   "b.npy: 9007199254740993, which f64 cannot hold exactly, at row 1, column 0");
     cgam_array_close(env, &a);
-    cgam_env_free(env);
 }
 
-static void headers_are_read_strictly(void **state)
+TEST_ENV(headers_are_read_strictly)
 {
-    (void)state;
-    cgam_env *env = new_env();
     cgam_array a;
     static const struct {
         const char *header;
@@ -268,13 +247,10 @@ static void headers_are_read_strictly(void **state)
         }
         cgam_array_close(env, &a);
     }
-    cgam_env_free(env);
 }
 
-static void unaligned_data_are_copied(void **state)
+TEST_ENV(unaligned_data_are_copied)
 {
-    (void)state;
-    cgam_env *env = new_env();
     cgam_array a;
     /* 10 + 55 bytes of header: the floats begin at an odd byte. */
     CHECK_STATUS(env,
@@ -283,14 +259,11 @@ static void unaligned_data_are_copied(void **state)
     assert_false(a.mapped);
     CHECK_CLOSE(((const float *)a.data)[1], 0, 0);
     cgam_array_close(env, &a);
-    cgam_env_free(env);
 }
 
 /* Every prefix fails and leaves nothing; the whole file is read. */
-static void every_prefix_fails(void **state)
+TEST_ENV(every_prefix_fails)
 {
-    (void)state;
-    cgam_env *env = new_env();
     static const char *const files[] = {"f8.npy", "version2.npy", "fortran.npy", "i4.npy"};
     for (size_t k = 0; k < sizeof files / sizeof *files; k++) {
         size_t size;
@@ -305,15 +278,12 @@ static void every_prefix_fails(void **state)
         }
         free(bytes);
     }
-    cgam_env_free(env);
 }
 
 /* A byte of the first 128 replaced by each of a few others: no crash, and an array that comes
  * back has the elements its shape says. */
-static void every_bent_byte_is_survived(void **state)
+TEST_ENV(every_bent_byte_is_survived)
 {
-    (void)state;
-    cgam_env *env = new_env();
     size_t size;
     uint8_t *bytes = get(data_path("f4.npy"), &size);
     static const uint8_t values[] = {0, 1, ' ', '0', '9', '(', ')', ',', '\'', 0x7f, 0x80, 0xff};
@@ -332,13 +302,10 @@ static void every_bent_byte_is_survived(void **state)
         bytes[at] = kept;
     }
     free(bytes);
-    cgam_env_free(env);
 }
 
-static void magic_version_and_header_length_are_checked(void **state)
+TEST_ENV(magic_version_and_header_length_are_checked)
 {
-    (void)state;
-    cgam_env *env = new_env();
     size_t size;
     cgam_array a;
     uint8_t *bytes = get(data_path("f4.npy"), &size);
@@ -363,23 +330,6 @@ static void magic_version_and_header_length_are_checked(void **state)
     CHECK_FAILS(env, CGAM_E_UNSUPPORTED, cgam_array_open(env, put("v.npy", bytes, size), &a));
     CHECK_MESSAGE(env, "at most 65536");
     free(bytes);
-    cgam_env_free(env);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(files_of_numpy_are_read),
-        cmocka_unit_test(row_major_is_mapped_and_fortran_is_copied),
-        cmocka_unit_test(scalars_vectors_and_empty_arrays_have_their_shapes),
-        cmocka_unit_test(types_that_are_not_read_are_named),
-        cmocka_unit_test(integers_and_booleans_are_widened_exactly),
-        cmocka_unit_test(integers_become_reals_where_reals_are_needed),
-        cmocka_unit_test(headers_are_read_strictly),
-        cmocka_unit_test(unaligned_data_are_copied),
-        cmocka_unit_test(every_prefix_fails),
-        cmocka_unit_test(every_bent_byte_is_survived),
-        cmocka_unit_test(magic_version_and_header_length_are_checked),
-    };
-    return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
-}
+TEST_GROUP(scratch_setup, scratch_teardown)

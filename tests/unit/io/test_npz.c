@@ -21,10 +21,8 @@ static void expect_real(cgam_env *env, const cgam_array *a)
     for (int i = 0; i < 12; i++) CHECK_CLOSE(values[i], real_at(i), 0);
 }
 
-static void members_of_numpy_are_read(void **state)
+TEST_ENV(members_of_numpy_are_read)
 {
-    (void)state;
-    cgam_env *env = new_env();
     cgam_array a;
     static const char *const files[] = {"stored.npz", "deflated.npz"};
     static const char *const names[] = {"a", "a.npy"};
@@ -46,13 +44,10 @@ static void members_of_numpy_are_read(void **state)
     CHECK_STATUS(env, open_member(env, "deflated.npz", "big", &a));
     assert_int_equal(a.size, 99 * 99);
     cgam_array_close(env, &a);
-    cgam_env_free(env);
 }
 
-static void a_single_array_needs_no_name_and_several_do(void **state)
+TEST_ENV(a_single_array_needs_no_name_and_several_do)
 {
-    (void)state;
-    cgam_env *env = new_env();
     cgam_array a;
     CHECK_STATUS(env, open_member(env, "one.npz", "", &a));
     assert_int_equal(a.dtype, CGAM_F32);
@@ -67,13 +62,10 @@ static void a_single_array_needs_no_name_and_several_do(void **state)
     for (int64_t i = 0; i < a.size; i++)
         assert_true(((const float *)a.data)[i] == 0 || ((const float *)a.data)[i] == 1);
     cgam_array_close(env, &a);
-    cgam_env_free(env);
 }
 
-static void every_prefix_fails(void **state)
+TEST_ENV(every_prefix_fails)
 {
-    (void)state;
-    cgam_env *env = new_env();
     static const char *const files[] = {"one.npz", "deflated.npz"};
     for (int k = 0; k < 2; k++) {
         size_t size;
@@ -87,13 +79,10 @@ static void every_prefix_fails(void **state)
         }
         free(bytes);
     }
-    cgam_env_free(env);
 }
 
-static void every_bent_byte_is_survived(void **state)
+TEST_ENV(every_bent_byte_is_survived)
 {
-    (void)state;
-    cgam_env *env = new_env();
     static const uint8_t flips[] = {0x01, 0x08, 0x80, 0xff};
     static const char *const files[] = {"one.npz", "deflated.npz"};
     for (int k = 0; k < 2; k++) {
@@ -114,7 +103,6 @@ static void every_bent_byte_is_survived(void **state)
             }
         free(bytes);
     }
-    cgam_env_free(env);
 }
 
 /* Replaces a little-endian field of the local header (at byte 0) and of the directory entry. */
@@ -144,10 +132,8 @@ static uint8_t *plain_archive(size_t *size)
 enum { LOCAL_FLAGS = 6, LOCAL_METHOD = 8, LOCAL_PACKED = 18, LOCAL_SIZE = 22 };
 enum { ENTRY_FLAGS = 8, ENTRY_METHOD = 10, ENTRY_PACKED = 20, ENTRY_SIZE = 24 };
 
-static void encryption_and_other_methods_are_told(void **state)
+TEST_ENV(encryption_and_other_methods_are_told)
 {
-    (void)state;
-    cgam_env *env = new_env();
     cgam_array a;
     size_t size;
     uint8_t *bytes = plain_archive(&size);
@@ -160,13 +146,10 @@ static void encryption_and_other_methods_are_told(void **state)
     CHECK_FAILS(env, CGAM_E_UNSUPPORTED, cgam_array_open(env, put("m.npz", bytes, size), &a));
     CHECK_MESSAGE(env, "m.npz:a: compression method 12 is not handled");
     free(bytes);
-    cgam_env_free(env);
 }
 
-static void sizes_are_claims_that_must_be_possible(void **state)
+TEST_ENV(sizes_are_claims_that_must_be_possible)
 {
-    (void)state;
-    cgam_env *env = new_env();
     cgam_array a;
     size_t size;
     uint8_t *bytes = plain_archive(&size);
@@ -178,14 +161,11 @@ static void sizes_are_claims_that_must_be_possible(void **state)
     set_field(bytes, size, LOCAL_PACKED, ENTRY_PACKED, 1 << 30, 4); /* from beyond the file */
     CHECK_FAILS(env, CGAM_E_FORMAT, cgam_array_open(env, put("s.npz", bytes, size), &a));
     free(bytes);
-    cgam_env_free(env);
 }
 
 /* The array's header asks for 12 GB where directory and stream have 176 bytes. */
-static void a_shape_beyond_the_stream_is_not_allocated(void **state)
+TEST_ENV(a_shape_beyond_the_stream_is_not_allocated)
 {
-    (void)state;
-    cgam_env *env = new_env();
     cgam_array a;
     size_t size;
     uint8_t *bytes = plain_archive(&size);
@@ -195,26 +175,20 @@ static void a_shape_beyond_the_stream_is_not_allocated(void **state)
     CHECK_FAILS(env, CGAM_E_FORMAT, cgam_array_open(env, put("b.npz", bytes, size), &a));
     CHECK_MESSAGE(env, "truncated: the header promises 12000000000 bytes");
     free(bytes);
-    cgam_env_free(env);
 }
 
 /* Here directory and array agree with each other, and the stream with neither. */
-static void a_stream_of_another_length_is_told(void **state)
+TEST_ENV(a_stream_of_another_length_is_told)
 {
-    (void)state;
-    cgam_env *env = new_env();
     cgam_array a;
     CHECK_FAILS(env, CGAM_E_FORMAT, open_member(env, "short.npz", "", &a));
     CHECK_MESSAGE(env, "short.npz:a: the directory promises 232 bytes, the data end earlier");
     CHECK_FAILS(env, CGAM_E_FORMAT, open_member(env, "long.npz", "", &a));
     CHECK_MESSAGE(env, "long.npz:a: the directory promises 200 bytes, the data end later");
-    cgam_env_free(env);
 }
 
-static void names_given_twice_are_refused(void **state)
+TEST_ENV(names_given_twice_are_refused)
 {
-    (void)state;
-    cgam_env *env = new_env();
     cgam_array a;
     const int64_t shape[] = {1};
     double value = 1;
@@ -228,13 +202,10 @@ static void names_given_twice_are_refused(void **state)
     CHECK_FAILS(env, CGAM_E_FORMAT, cgam_array_open(env, put("twice.npz", bytes, size), &a));
     CHECK_MESSAGE(env, "twice.npz: two members have the same name");
     free(bytes);
-    cgam_env_free(env);
 }
 
-static void an_archive_without_arrays_is_told(void **state)
+TEST_ENV(an_archive_without_arrays_is_told)
 {
-    (void)state;
-    cgam_env *env = new_env();
     cgam_array a;
     static const char nothing[22] = "PK\x05\x06";
     CHECK_FAILS(env, CGAM_E_NOT_FOUND,
@@ -242,22 +213,6 @@ static void an_archive_without_arrays_is_told(void **state)
     CHECK_MESSAGE(env, "none.npz: holds no array");
     CHECK_FAILS(env, CGAM_E_FORMAT, cgam_array_open(env, put_text("text.npz", "hello"), &a));
     CHECK_MESSAGE(env, "text.npz: truncated or not a zip archive");
-    cgam_env_free(env);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(members_of_numpy_are_read),
-        cmocka_unit_test(a_single_array_needs_no_name_and_several_do),
-        cmocka_unit_test(every_prefix_fails),
-        cmocka_unit_test(every_bent_byte_is_survived),
-        cmocka_unit_test(encryption_and_other_methods_are_told),
-        cmocka_unit_test(sizes_are_claims_that_must_be_possible),
-        cmocka_unit_test(a_shape_beyond_the_stream_is_not_allocated),
-        cmocka_unit_test(a_stream_of_another_length_is_told),
-        cmocka_unit_test(names_given_twice_are_refused),
-        cmocka_unit_test(an_archive_without_arrays_is_told),
-    };
-    return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
-}
+TEST_GROUP(scratch_setup, scratch_teardown)

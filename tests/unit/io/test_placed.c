@@ -4,8 +4,6 @@
 #include "support/failing_alloc.h"
 #include "support/objects.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 static char path[80];
@@ -16,10 +14,8 @@ static const char *name(const char *ending)
     return path;
 }
 
-static void stretches_find_their_places(void **state)
+TEST_ENV(stretches_find_their_places)
 {
-    (void)state;
-    cgam_env *env = object_env(1);
     float numbers[24];
     const int32_t words[] = {7, 8, 9};
     for (int i = 0; i < 24; i++) numbers[i] = (float)i;
@@ -45,13 +41,10 @@ static void stretches_find_their_places(void **state)
         cgam_array_close(env, &array);
         unlink(path);
     }
-    cgam_env_free(env);
 }
 
-static void what_is_missing_or_beyond_is_named(void **state)
+TEST_ENV(what_is_missing_or_beyond_is_named)
 {
-    (void)state;
-    cgam_env *env = object_env(1);
     const float number = 1;
     const cgam_named_array array = {"a", CGAM_F32, 1, (const int64_t[]){3}, NULL};
     const cgam_named_array twice[] = {array, array};
@@ -67,7 +60,6 @@ static void what_is_missing_or_beyond_is_named(void **state)
     CHECK_FAILS(env, CGAM_E_ARG, cgam_placed_begin(env, name(".npy"), 2, twice, &p));
     CHECK_FAILS(env, CGAM_E_ARG, cgam_placed_begin(env, name(".txt"), 1, &array, &p));
     assert_int_not_equal(access(path, F_OK), 0);
-    cgam_env_free(env);
 }
 
 static int put_one(cgam_env *env, void *ending)
@@ -83,33 +75,18 @@ static int put_one(cgam_env *env, void *ending)
     return status;
 }
 
-static void running_out_of_memory_leaves_no_file(void **state)
+TEST(running_out_of_memory_leaves_no_file)
 {
-    (void)state;
     char npy[] = ".npy", safetensors[] = ".safetensors";
     assert_true(check_every_allocation(put_one, npy) >= 4);
     assert_true(check_every_allocation(put_one, safetensors) >= 4);
 }
 
-static void a_shape_that_is_none_is_refused_and_nothing_begun_may_be_abandoned(void **state)
+TEST_ENV(a_shape_that_is_none_is_refused_and_nothing_begun_may_be_abandoned)
 {
-    (void)state;
-    cgam_env *env = object_env(1);
     const cgam_named_array array = {"a", CGAM_F32, 1, (const int64_t[]){-3}, NULL};
     cgam_placed *p;
     CHECK_FAILS(env, CGAM_E_SHAPE, cgam_placed_begin(env, name(".npy"), 1, &array, &p));
     assert_null(p);
     cgam_placed_abandon(p);
-    cgam_env_free(env);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(stretches_find_their_places),
-        cmocka_unit_test(what_is_missing_or_beyond_is_named),
-        cmocka_unit_test(running_out_of_memory_leaves_no_file),
-        cmocka_unit_test(a_shape_that_is_none_is_refused_and_nothing_begun_may_be_abandoned),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,10 +12,8 @@ static cgam_status open_member(cgam_env *env, const char *file, const char *memb
     return cgam_array_open(env, path, a);
 }
 
-static void every_type_is_read(void **state)
+TEST_ENV(every_type_is_read)
 {
-    (void)state;
-    cgam_env *env = new_env();
     char file[512];
     snprintf(file, sizeof file, "%s", data_path("all.safetensors"));
     for (cgam_dtype dtype = CGAM_F64; dtype <= CGAM_I32; dtype++) {
@@ -39,13 +37,10 @@ static void every_type_is_read(void **state)
     CHECK_FAILS(env, CGAM_E_NOT_FOUND, open_member(env, file, "f8", &a));
     CHECK_FAILS(env, CGAM_E_ARG, cgam_array_open(env, file, &a));
     CHECK_MESSAGE(env, "holds 7 arrays (f64, f32, f16, bf16, i64, i32, u8)");
-    cgam_env_free(env);
 }
 
-static void every_prefix_fails(void **state)
+TEST_ENV(every_prefix_fails)
 {
-    (void)state;
-    cgam_env *env = new_env();
     size_t size;
     uint8_t *bytes = get(data_path("all.safetensors"), &size);
     for (size_t n = 0; n <= size + 1; n++) {
@@ -56,13 +51,10 @@ static void every_prefix_fails(void **state)
         cgam_array_close(env, &a);
     }
     free(bytes);
-    cgam_env_free(env);
 }
 
-static void every_bent_byte_is_survived(void **state)
+TEST_ENV(every_bent_byte_is_survived)
 {
-    (void)state;
-    cgam_env *env = new_env();
     size_t size;
     uint8_t *bytes = get(data_path("all.safetensors"), &size);
     static const uint8_t values[] = {0, '0', '9', '"', '{', '}', ',', '-', 0x80, 0xff};
@@ -79,7 +71,6 @@ static void every_bent_byte_is_survived(void **state)
         bytes[at] = kept;
     }
     free(bytes);
-    cgam_env_free(env);
 }
 
 /* A file of this header and n bytes of zeros. */
@@ -96,10 +87,8 @@ static const char *make(const char *header, size_t n)
     "\"" name "\": {\"dtype\": \"" dtype "\", \"shape\": " shape ", \"data_offsets\": [" #begin    \
     ", " #end "]}"
 
-static void headers_are_read_strictly(void **state)
+TEST_ENV(headers_are_read_strictly)
 {
-    (void)state;
-    cgam_env *env = new_env();
     static const struct {
         const char *header;
         size_t bytes;
@@ -166,13 +155,10 @@ static void headers_are_read_strictly(void **state)
         if (status != CGAM_OK) CHECK_MESSAGE(env, cases[i].words);
         cgam_array_close(env, &a);
     }
-    cgam_env_free(env);
 }
 
-static void header_length_is_checked(void **state)
+TEST_ENV(header_length_is_checked)
 {
-    (void)state;
-    cgam_env *env = new_env();
     cgam_array a;
     uint8_t bytes[16] = {9, 0, 0, 0, 0, 0, 0, 0, '{', '}'};
     const char *name = "length.safetensors";
@@ -181,14 +167,11 @@ static void header_length_is_checked(void **state)
     memset(bytes, 0xff, 8);
     CHECK_FAILS(env, CGAM_E_FORMAT, cgam_array_open(env, put(name, bytes, 16), &a));
     CHECK_MESSAGE(env, "a header of 18446744073709551615 bytes");
-    cgam_env_free(env);
 }
 
 /* Nesting as deep as the file is long must not exhaust the stack. */
-static void deep_nesting_is_refused(void **state)
+TEST_ENV(deep_nesting_is_refused)
 {
-    (void)state;
-    cgam_env *env = new_env();
     enum { DEPTH = 1 << 18 };
     uint8_t *bytes = malloc(8 + DEPTH);
     assert_non_null(bytes);
@@ -201,15 +184,6 @@ static void deep_nesting_is_refused(void **state)
                 cgam_array_open(env, put("deep.safetensors", bytes, 8 + DEPTH), &a));
     CHECK_MESSAGE(env, "maximum parsing depth");
     free(bytes);
-    cgam_env_free(env);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_type_is_read),          cmocka_unit_test(every_prefix_fails),
-        cmocka_unit_test(every_bent_byte_is_survived), cmocka_unit_test(headers_are_read_strictly),
-        cmocka_unit_test(header_length_is_checked),    cmocka_unit_test(deep_nesting_is_refused),
-    };
-    return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
-}
+TEST_GROUP(scratch_setup, scratch_teardown)

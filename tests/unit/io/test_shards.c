@@ -1,13 +1,11 @@
 /* A bank that is divided among files: the rows of one file, in the order of names, and no way out of the folder. */
+#include "io/array.h"
 #include "support/check.h"
 #include "support/failing_alloc.h"
 #include "support/objects.h"
 #include "unit/io/scratch.h"
 
 #include "io/shards.h"
-
-#include <stdio.h>
-#include <stdlib.h>
 
 enum { N = 46, D = 3, FILES = 12 };
 
@@ -61,21 +59,16 @@ static void holds_all(cgam_env *env, const char *path)
     cgam_bank_free(bank);
 }
 
-static void rows_come_in_the_order_of_names(void **state)
+TEST_ENV(rows_come_in_the_order_of_names)
 {
-    (void)state;
-    cgam_env *env = object_env(1);
     holds_all(env, write_index());
     holds_all(env, scratch("p-*.npy"));
     holds_all(env, scratch("s-0*-of-0001[2].safetensors"));
     holds_all(env, scratch("same-??.safetensors:Z"));
-    cgam_env_free(env);
 }
 
-static void any_part_can_be_copied(void **state)
+TEST_ENV(any_part_can_be_copied)
 {
-    (void)state;
-    cgam_env *env = object_env(1);
     cgam_shards shards;
     float part[N * D];
     int64_t array;
@@ -90,13 +83,10 @@ static void any_part_can_be_copied(void **state)
         assert_true(begin_of((int)array) <= i && i < begin_of((int)array + 1));
     }
     cgam_shards_close(env, &shards);
-    cgam_env_free(env);
 }
 
-static void one_array_of_an_index_stays_mapped(void **state)
+TEST_ENV(one_array_of_an_index_stays_mapped)
 {
-    (void)state;
-    cgam_env *env = object_env(1);
     cgam_bank *bank;
     char path[600];
     snprintf(path, sizeof path, "%s:Z.4", write_index());
@@ -104,14 +94,11 @@ static void one_array_of_an_index_stays_mapped(void **state)
     assert_int_equal(cgam_bank_describe(bank).n, 4);
     assert_true(cgam_bank_describe(bank).mapped);
     cgam_bank_free(bank);
-    cgam_env_free(env);
 }
 
 /* A file that is called like a pattern is that file. */
-static void a_file_goes_before_a_pattern(void **state)
+TEST_ENV(a_file_goes_before_a_pattern)
 {
-    (void)state;
-    cgam_env *env = object_env(1);
     cgam_bank *bank;
     int64_t shape[] = {2, D};
     CHECK_STATUS(env, cgam_npy_write(env, scratch("p-[1].npy"), CGAM_F32, 2, shape, rows));
@@ -119,7 +106,6 @@ static void a_file_goes_before_a_pattern(void **state)
     assert_int_equal(cgam_bank_describe(bank).n, 2);
     cgam_bank_free(bank);
     remove(scratch("p-[1].npy"));
-    cgam_env_free(env);
 }
 
 static void refused(cgam_env *env, const char *map, cgam_status status, const char *words)
@@ -132,10 +118,8 @@ static void refused(cgam_env *env, const char *map, cgam_status status, const ch
     CHECK_MESSAGE(env, words);
 }
 
-static void indexes_from_strangers_are_refused(void **state)
+TEST_ENV(indexes_from_strangers_are_refused)
 {
-    (void)state;
-    cgam_env *env = object_env(1);
     cgam_bank *bank;
     int64_t wide[] = {2, D + 1}, flat[] = {4}, same[] = {2, D};
     double numbers[2 * (D + 1)] = {1, 2, 3, 4};
@@ -169,21 +153,17 @@ static void indexes_from_strangers_are_refused(void **state)
     snprintf(path, sizeof path, "%s:Z.77", write_index());
     CHECK_FAILS(env, CGAM_E_NOT_FOUND, cgam_bank_load(env, path, NULL, &bank));
     CHECK_MESSAGE(env, "no array 'Z.77'");
-    cgam_env_free(env);
 }
 
 /* Who may open nothing but what he was lent learns nothing of the disk by patterns. */
-static void patterns_do_not_look_past_a_loan(void **state)
+TEST_ENV(patterns_do_not_look_past_an_overlay)
 {
-    (void)state;
-    cgam_env *env = object_env(1);
     cgam_bank *bank;
-    cgam_file_lend(&(cgam_loan){.alone = true});
+    cgam_file_overlay_set(&(cgam_file_overlay){.exclusive = true});
     cgam_status got = cgam_bank_load(env, scratch("p-*.npy"), NULL, &bank);
-    cgam_file_lend(NULL);
+    cgam_file_overlay_set(NULL);
     assert_int_not_equal(got, CGAM_OK);
     assert_null(strstr(cgam_env_message(env), "p-0"));
-    cgam_env_free(env);
 }
 
 static int load(cgam_env *env, void *arg)
@@ -194,16 +174,13 @@ static int load(cgam_env *env, void *arg)
     return status;
 }
 
-static void every_allocation_may_fail(void **state)
+TEST_ENV(every_allocation_may_fail)
 {
-    (void)state;
-    cgam_env *env = object_env(1);
     char pattern[600], index[600];
     snprintf(pattern, sizeof pattern, "%s", scratch("p-*.npy"));
     snprintf(index, sizeof index, "%s", write_index());
     check_every_allocation(load, pattern);
     check_every_allocation(load, index);
-    cgam_env_free(env);
 }
 
 static int setup(void **state)
@@ -215,16 +192,4 @@ static int setup(void **state)
     return failed;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_come_in_the_order_of_names),
-        cmocka_unit_test(any_part_can_be_copied),
-        cmocka_unit_test(one_array_of_an_index_stays_mapped),
-        cmocka_unit_test(a_file_goes_before_a_pattern),
-        cmocka_unit_test(indexes_from_strangers_are_refused),
-        cmocka_unit_test(patterns_do_not_look_past_a_loan),
-        cmocka_unit_test(every_allocation_may_fail),
-    };
-    return cmocka_run_group_tests(tests, setup, scratch_teardown);
-}
+TEST_GROUP(setup, scratch_teardown)

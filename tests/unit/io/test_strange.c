@@ -37,10 +37,8 @@ static cgam_status parse(cgam_env *env, const char *header, size_t data)
 #define TENSOR(name, begin, end)                                                                   \
     "\"" name "\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[" #begin "," #end "]}"
 
-static void tables_with_holes(void **state)
+TEST_ENV(tables_with_holes)
 {
-    cgam_env *env = new_env();
-    (void)state;
     CHECK_STATUS(env, parse(env, "{" TENSOR("a", 0, 4) "," TENSOR("b", 4, 8) "}", 8));
     CHECK_FAILS(env, CGAM_E_FORMAT,
                 parse(env, "{" TENSOR("a", 4, 8) "," TENSOR("b", 12, 16) "}", 16));
@@ -48,17 +46,14 @@ static void tables_with_holes(void **state)
     CHECK_FAILS(env, CGAM_E_FORMAT,
                 parse(env, "{\"__metadata__\":{\"k\":1,\"l\":2}," TENSOR("a", 0, 4) "}", 4));
     CHECK_MESSAGE(env, "not an object of texts");
-    cgam_env_free(env);
 }
 
 /* What is said of a file with many arrays ends in time. */
-static void many_names_are_cut(void **state)
+TEST_ENV(many_names_are_cut)
 {
-    cgam_env *env = new_env();
     uint8_t bytes[8192];
     char header[6000];
     size_t used = 0;
-    (void)state;
     for (int i = 0; i < 40; i++)
         cgam_text_add(
             header, sizeof header, &used,
@@ -72,20 +67,17 @@ static void many_names_are_cut(void **state)
     CHECK_MESSAGE(env, "a_tensor_of_a_rather_long_name_0, ");
     CHECK_MESSAGE(env, ", ...");
     assert_null(strstr(cgam_env_message(env), "name_39"));
-    cgam_env_free(env);
     scratch_files(true);
 }
 
 /* A digest of the header that is cut, and a part without one: damaged, both. */
-static void digests_that_are_missing(void **state)
+TEST_ENV(digests_that_are_missing)
 {
     static const char *const headers[] = {
         "{\"__metadata__\":{\"digest.header\":\"ab\"}," TENSOR("a", 0, 4) "}",
         "{\"__metadata__\":{\"digest.header\":\"0123456789012345678901234567890123456789012345678901234567890123\"}," TENSOR(
             "a", 0, 4) "}",
     };
-    cgam_env *env = new_env();
-    (void)state;
     for (int i = 0; i < 2; i++) {
         uint8_t bytes[1024];
         cgam_tensor_table table;
@@ -96,14 +88,12 @@ static void digests_that_are_missing(void **state)
         assert_non_null(damaged);
         cgam_tensor_table_free(env, &table);
     }
-    cgam_env_free(env);
 }
 
 /* Its input and output are files of ours, it starts where we are, and nobody reads its errors. */
-static void a_child_may_have_files_only(void **state)
+TEST(a_child_may_have_files_only)
 {
     static const char *const cat[] = {"cat", NULL}, *const echo[] = {"echo", "out", NULL};
-    (void)state;
     int in = open(put_text("in", "some text"), O_RDONLY),
         out = open(scratch("out"), O_RDWR | O_CREAT, 0666);
     const cgam_child child = {.argv = cat, .in = in, .out = out, .apart = true},
@@ -122,12 +112,10 @@ static void a_child_may_have_files_only(void **state)
 }
 
 /* What is typed is read to the end of input. */
-static void a_terminal_is_read_like_a_pipe(void **state)
+TEST_ENV(a_terminal_is_read_like_a_pipe)
 {
-    (void)state;
     int master = posix_openpt(O_RDWR | O_NOCTTY);
     if (master < 0 || grantpt(master) != 0 || unlockpt(master) != 0) skip();
-    cgam_env *env = new_env();
     cgam_file file;
     char name[128];
     assert_int_equal(ptsname_r(master, name, sizeof name), 0);
@@ -139,14 +127,12 @@ static void a_terminal_is_read_like_a_pipe(void **state)
     cgam_file_unmap(&file);
     close(hold);
     close(master);
-    cgam_env_free(env);
 }
 
-static void folders_with_many_slashes_are_unmade(void **state)
+TEST(folders_with_many_slashes_are_unmade)
 {
     char path[600];
     struct stat st;
-    (void)state;
     assert_int_equal(mkdir(scratch("f"), 0777), 0);
     snprintf(path, sizeof path, "%s//", scratch("f"));
     cgam_folder_unmake(path, strlen(path) - 2);
@@ -154,10 +140,8 @@ static void folders_with_many_slashes_are_unmade(void **state)
     assert_int_equal(stat(scratch_folder, &st), 0);
 }
 
-static void whole_numbers_become_reals(void **state)
+TEST_ENV(whole_numbers_become_reals)
 {
-    cgam_env *env = new_env();
-    (void)state;
     for (int wide = 0; wide < 2; wide++) {
         static const int32_t narrow[] = {1, -2, 3};
         static const int64_t long_ones[] = {1, -2, 3};
@@ -172,7 +156,6 @@ static void whole_numbers_become_reals(void **state)
         CHECK_STATUS(env, cgam_array_reals(env, "w", &a)); /* as they are now */
         cgam_array_close(env, &a);
     }
-    cgam_env_free(env);
     scratch_files(true);
 }
 
@@ -247,12 +230,10 @@ static int parse_gguf(cgam_env *env, void *arg)
     return status;
 }
 
-static void models_of_two_tensors(void **state)
+TEST_ENV(models_of_two_tensors)
 {
-    cgam_env *env = new_env();
     cgam_gguf out;
     char words[100];
-    (void)state;
     gguf_bytes g = gguf("llama", 5, 30, "b");
     CHECK_STATUS(env, cgam_gguf_parse(env, "t", g.bytes, g.size, &out));
     assert_string_equal(out.architecture, "llama");
@@ -271,11 +252,10 @@ static void models_of_two_tensors(void **state)
     CHECK_STATUS(env, cgam_gguf_parse(env, "t", g.bytes, g.size, &out));
     assert_string_equal(out.architecture, "");
     cgam_gguf_free(env, &out);
-    cgam_env_free(env);
 }
 
 /* Rows are whole blocks: of f32 any number, of q8_0 thirty-two numbers in 34 bytes. Data end with the file. */
-static void tensors_have_the_bytes_of_their_blocks(void **state)
+TEST_ENV(tensors_have_the_bytes_of_their_blocks)
 {
     static const struct {
         uint32_t type;
@@ -286,9 +266,7 @@ static void tensors_have_the_bytes_of_their_blocks(void **state)
                  {8, 1, {32}, 34},         {8, 2, {32, 3}, 102}, {8, 2, {64, 1}, 68},
                  {8, 2, {3, 32}, 0},       {8, 2, {33, 32}, 0},  {77, 1, {32}, 0},
                  {0, 4, {2, 2, 2, 2}, 64}, {30, 2, {7, 0}, 0},   {0, 0, {0}, 4}};
-    cgam_env *env = new_env();
     cgam_gguf out;
-    (void)state;
     for (size_t k = 0; k < sizeof table / sizeof *table; k++) {
         uint64_t bytes = table[k].bytes;
         gguf_bytes g = gguf_of(table[k].type, table[k].ndim, table[k].shape, bytes);
@@ -312,11 +290,10 @@ static void tensors_have_the_bytes_of_their_blocks(void **state)
     CHECK_FAILS(env, CGAM_E_FORMAT, cgam_gguf_parse(env, "t", g.bytes, g.size, &out));
     g = gguf_of(0, 2, (int64_t[]){INT64_C(1) << 31, INT64_C(1) << 31}, 4);
     CHECK_FAILS(env, CGAM_E_FORMAT, cgam_gguf_parse(env, "t", g.bytes, g.size, &out));
-    cgam_env_free(env);
 }
 
 /* The bytes of each of ggml's types as the parts of its struct, in ggml's order, are what a reader of tensors goes by. */
-static void every_type_has_the_bytes_of_its_parts(void **state)
+TEST(every_type_has_the_bytes_of_its_parts)
 {
     static const struct {
         int type, numbers, bytes;
@@ -356,7 +333,6 @@ static void every_type_has_the_bytes_of_its_parts(void **state)
                  {41, 128, 2 + 16},
                  {42, 64, 2 + 16}};
     size_t k = 0;
-    (void)state;
     for (int type = 0; type < 64; type++) { /* those between are not known */
         bool known = k < sizeof table / sizeof *table && table[k].type == type;
         int bytes, numbers = cgam_gguf_block((uint32_t)type, &bytes);
@@ -385,14 +361,12 @@ static int open_shards(cgam_env *env, void *path)
     return status;
 }
 
-static void memory_runs_out(void **state)
+TEST_ENV(memory_runs_out)
 {
-    cgam_env *env = new_env();
     cgam_journal *j;
     char path[600], name[5200];
     uint8_t bytes[1024];
     cgam_shards shards;
-    (void)state;
     snprintf(path, sizeof path, "%s", scratch("j"));
     CHECK_STATUS(env, cgam_journal_open(env, path, 1, &j));
     assert_true(check_every_allocation(open_busy, path) > 1);
@@ -420,24 +394,7 @@ static void memory_runs_out(void **state)
     name[room] = 0; /* and fits with its end: no such member */
     assert_true(cgam_shards_open(env, name, &shards) != CGAM_OK);
     assert_null(strstr(cgam_env_message(env), "a path is too long"));
-    cgam_env_free(env);
     scratch_files(true);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tables_with_holes),
-        cmocka_unit_test(many_names_are_cut),
-        cmocka_unit_test(digests_that_are_missing),
-        cmocka_unit_test(a_child_may_have_files_only),
-        cmocka_unit_test(a_terminal_is_read_like_a_pipe),
-        cmocka_unit_test(folders_with_many_slashes_are_unmade),
-        cmocka_unit_test(whole_numbers_become_reals),
-        cmocka_unit_test(models_of_two_tensors),
-        cmocka_unit_test(tensors_have_the_bytes_of_their_blocks),
-        cmocka_unit_test(every_type_has_the_bytes_of_its_parts),
-        cmocka_unit_test(memory_runs_out),
-    };
-    return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
-}
+TEST_GROUP(scratch_setup, scratch_teardown)

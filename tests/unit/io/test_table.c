@@ -6,7 +6,6 @@
 #include "io/table.h"
 
 #include <float.h>
-#include <math.h>
 #include <sys/stat.h>
 
 static void expect_file(const char *name, const char *want)
@@ -30,21 +29,17 @@ static const cgam_table table = {.name = "t",
                                  .columns = 3,
                                  .cells = cells};
 
-static void a_table_is_written_in_one_form(void **state)
+TEST_ENV(a_table_is_written_in_one_form)
 {
-    (void)state;
-    cgam_env *env = new_env();
     CHECK_STATUS(env, cgam_table_write(env, &table, scratch_folder));
     expect_file("t.csv",
                 "what,x,y,z\nplain words,1,-0,0.1\n\"a, b\",,inf,-inf\n"
                 "\"say \"\"no\"\"\",0.6666666666666666,1e+15,-3\n"
                 "\"two\nlines\",1.7976931348623157e+308,2.2250738585072014e-308,123456789\n");
-    cgam_env_free(env);
 }
 
-static void columns_are_found_by_name(void **state)
+TEST(columns_are_found_by_name)
 {
-    (void)state;
     assert_int_equal(cgam_table_column(&table, "x"), 0);
     assert_int_equal(cgam_table_column(&table, "z"), 2);
     assert_int_equal(cgam_table_column(&table, "what"), -1);
@@ -54,21 +49,16 @@ static void columns_are_found_by_name(void **state)
     assert_true(isnan(cgam_table_get(&table, 0, "what")));
 }
 
-static void a_table_with_too_few_names_is_refused(void **state)
+TEST_ENV(a_table_with_too_few_names_is_refused)
 {
-    (void)state;
-    cgam_env *env = new_env();
     cgam_table bad = table;
     bad.heads = "what,x,y";
     assert_int_equal(cgam_table_write(env, &bad, scratch_folder), CGAM_E_SHAPE);
     assert_string_equal(cgam_env_message(env), "t.csv: 3 names for 4 columns");
-    cgam_env_free(env);
 }
 
-static void documents_hold_what_was_put(void **state)
+TEST_ENV(documents_hold_what_was_put)
 {
-    (void)state;
-    cgam_env *env = new_env();
     json_t *doc = json_object(), *inner = json_object();
     cgam_json_put_int(inner, "n", 7);
     cgam_json_put_real(inner, "none", INFINITY);
@@ -95,13 +85,10 @@ static void documents_hold_what_was_put(void **state)
     expect_file("d.json", "{\n \"word\": \"x\",\n \"nothing\": null,\n \"yes\": true,\n \"in\": {\n"
                           "  \"n\": 7,\n  \"none\": null,\n  \"list\": [1.0, null, 3.0]\n }\n}\n");
     json_decref(doc);
-    cgam_env_free(env);
 }
 
-static void folders_are_made_with_those_above(void **state)
+TEST_ENV(folders_are_made_with_those_above)
 {
-    (void)state;
-    cgam_env *env = new_env();
     const cgam_table empty = {.name = "l", .heads = "a", .columns = 1};
     CHECK_STATUS(env, cgam_table_write(env, &empty, scratch("a/b//c/")));
     expect_file("a/b/c/l.csv", "a\n");
@@ -116,13 +103,10 @@ static void folders_are_made_with_those_above(void **state)
     name[sizeof name - 1] = '\0';
     assert_int_equal(cgam_path_join(env, "a", name, path), CGAM_E_ARG);
     assert_int_equal(rmdir(scratch("a/b/c")) | rmdir(scratch("a/b")) | rmdir(scratch("a")), 0);
-    cgam_env_free(env);
 }
 
-static void folders_are_taken_back_down_to_what_was_there(void **state)
+TEST_ENV(folders_are_taken_back_down_to_what_was_there)
 {
-    (void)state;
-    cgam_env *env = new_env();
     CHECK_STATUS(env, cgam_folder_make(env, scratch("a")));
     size_t there = cgam_folder_there(scratch("a/b/c"));
     CHECK_STATUS(env, cgam_folder_make(env, scratch("a/b/c")));
@@ -136,18 +120,6 @@ static void folders_are_taken_back_down_to_what_was_there(void **state)
     cgam_folder_unmake(scratch("a/b/c"), there); /* b has a file */
     expect_file("a/b/l.csv", "a\n");
     assert_int_equal(rmdir(scratch("a/b")) | rmdir(scratch("a")), 0);
-    cgam_env_free(env);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_table_is_written_in_one_form),
-        cmocka_unit_test(columns_are_found_by_name),
-        cmocka_unit_test(a_table_with_too_few_names_is_refused),
-        cmocka_unit_test(documents_hold_what_was_put),
-        cmocka_unit_test(folders_are_made_with_those_above),
-        cmocka_unit_test(folders_are_taken_back_down_to_what_was_there),
-    };
-    return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
-}
+TEST_GROUP(scratch_setup, scratch_teardown)

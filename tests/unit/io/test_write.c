@@ -1,4 +1,6 @@
 /* The writers: round trips, the bytes NumPy writes, and targets that stay old when it fails. */
+#include "io/array.h"
+#include "io/npy.h"
 #include "unit/io/scratch.h"
 
 #include "num/cpu/widen.h"
@@ -42,10 +44,8 @@ static const struct {
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
-static void npy_survives_the_way_out_and_in(void **state)
+TEST_ENV(npy_survives_the_way_out_and_in)
 {
-    (void)state;
-    cgam_env *env = new_env();
     for (cgam_dtype dtype = CGAM_F64; dtype <= CGAM_I32; dtype++)
         for (int s = 0; s < SHAPES; s++) {
             uint8_t data[96];
@@ -60,13 +60,10 @@ static void npy_survives_the_way_out_and_in(void **state)
             else CHECK_MESSAGE(env, "no type for bf16");
         }
     assert_int_equal(scratch_files(true), 1);
-    cgam_env_free(env);
 }
 
-static void our_npy_is_numpy_s_to_the_byte(void **state)
+TEST_ENV(our_npy_is_numpy_s_to_the_byte)
 {
-    (void)state;
-    cgam_env *env = new_env();
     static const char *const files[] = {"f8.npy", "f4.npy", "f2.npy", NULL, "i8.npy", "i4.npy"};
     const int64_t shape[] = {3, 4};
     for (cgam_dtype dtype = CGAM_F64; dtype <= CGAM_I32; dtype++) {
@@ -83,13 +80,10 @@ static void our_npy_is_numpy_s_to_the_byte(void **state)
         free(theirs);
     }
     scratch_files(true);
-    cgam_env_free(env);
 }
 
-static void several_arrays_survive_the_way_out_and_in(void **state)
+TEST_ENV(several_arrays_survive_the_way_out_and_in)
 {
-    (void)state;
-    cgam_env *env = new_env();
     static const char *const targets[] = {"all.npz", "all.safetensors"};
     for (int t = 0; t < 2; t++) {
         cgam_named_array arrays[6 * SHAPES];
@@ -122,14 +116,11 @@ static void several_arrays_survive_the_way_out_and_in(void **state)
         }
     }
     assert_int_equal(scratch_files(true), 2);
-    cgam_env_free(env);
 }
 
 /* However long the header is, the data after it can be used where they are mapped. */
-static void safetensors_data_are_aligned(void **state)
+TEST_ENV(safetensors_data_are_aligned)
 {
-    (void)state;
-    cgam_env *env = new_env();
     const double value = 1;
     char name[] = "nnnnnnnnn";
     for (size_t n = 1; n < sizeof name; n++) {
@@ -141,13 +132,10 @@ static void safetensors_data_are_aligned(void **state)
         cgam_array_close(env, &a);
     }
     scratch_files(true);
-    cgam_env_free(env);
 }
 
-static void the_same_arrays_give_the_same_bytes(void **state)
+TEST_ENV(the_same_arrays_give_the_same_bytes)
 {
-    (void)state;
-    cgam_env *env = new_env();
     const double value = 1;
     const cgam_named_array array = {"a", CGAM_F64, 0, NULL, &value};
     static const char *const targets[] = {"a.npz", "a.safetensors"};
@@ -166,7 +154,6 @@ static void the_same_arrays_give_the_same_bytes(void **state)
         free(bytes[1]);
     }
     scratch_files(true);
-    cgam_env_free(env);
 }
 
 /* Whether the folder's file system has files without names: a killed writer then leaves nothing. */
@@ -177,10 +164,8 @@ static bool nameless_files(void)
     return fd >= 0;
 }
 
-static void pieces_make_a_whole(void **state)
+TEST_ENV(pieces_make_a_whole)
 {
-    (void)state;
-    cgam_env *env = new_env();
     const int64_t shape[] = {3, 4};
     double data[12];
     fill(CGAM_F64, data);
@@ -206,7 +191,6 @@ static void pieces_make_a_whole(void **state)
     assert_int_equal(scratch_files(false), 1);
     expect_bytes(env, path, CGAM_F64, 2, shape, data, sizeof data); /* the old one is still there */
     scratch_files(true);
-    cgam_env_free(env);
 }
 
 /* Calls of write that this process has made, by the system's own count; -1 where it keeps none. */
@@ -221,11 +205,9 @@ static long writes_so_far(void)
 }
 
 /* Rows may come one by one: a file that is written in small steps is held, and mapped by its readers, in small pages. */
-static void a_large_array_is_written_in_large_steps(void **state)
+TEST_ENV(a_large_array_is_written_in_large_steps)
 {
-    (void)state;
     enum { ROWS = 3000, COLUMNS = 512 }; /* 6 MB of f32 */
-    cgam_env *env = new_env();
     const int64_t shape[] = {ROWS, COLUMNS};
     float row[COLUMNS] = {0};
     cgam_npy_writer *writer;
@@ -245,13 +227,10 @@ static void a_large_array_is_written_in_large_steps(void **state)
         assert_true(((const float *)a.data)[(size_t)i * COLUMNS] == (float)i);
     cgam_array_close(env, &a);
     scratch_files(true);
-    cgam_env_free(env);
 }
 
-static void bad_requests_are_refused(void **state)
+TEST_ENV(bad_requests_are_refused)
 {
-    (void)state;
-    cgam_env *env = new_env();
     const double value = 1;
     const int64_t negative[] = {-1}, huge[] = {INT64_MAX, 2}, one[] = {1};
     const char *path = scratch("bad.npy");
@@ -286,7 +265,6 @@ static void bad_requests_are_refused(void **state)
     two[0].dtype = CGAM_BF16;
     CHECK_FAILS(env, CGAM_E_UNSUPPORTED, cgam_arrays_write(env, scratch("bad.npz"), 1, two));
     assert_int_equal(scratch_files(true), 0);
-    cgam_env_free(env);
 }
 
 enum { BIG = 1 << 16 };
@@ -303,10 +281,8 @@ static cgam_status write_big(cgam_env *env, const char *path)
 static const char *const targets_all[] = {"t.npy", "t.npz", "t.safetensors"};
 
 /* A limit on the size of files stands for a full disk: writes fail half-way. */
-static void a_full_disk_leaves_the_target_old(void **state)
+TEST_ENV(a_full_disk_leaves_the_target_old)
 {
-    (void)state;
-    cgam_env *env = new_env();
     struct rlimit old, small;
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
     signal(SIGXFSZ, SIG_IGN);
@@ -342,13 +318,10 @@ static void a_full_disk_leaves_the_target_old(void **state)
     CHECK_MESSAGE(env, "p.npy: cannot write: File too large");
     assert_int_equal(scratch_files(false), 0);
     signal(SIGXFSZ, SIG_DFL);
-    cgam_env_free(env);
 }
 
-static void targets_that_cannot_be_are_told(void **state)
+TEST_ENV(targets_that_cannot_be_are_told)
 {
-    (void)state;
-    cgam_env *env = new_env();
     for (int t = 0; t < 3; t++) {
         char path[512];
         snprintf(path, sizeof path, "%s/absent/%s", scratch_folder, targets_all[t]);
@@ -369,13 +342,10 @@ static void targets_that_cannot_be_are_told(void **state)
         assert_int_equal(scratch_files(true), 1);
     }
     CHECK_FAILS(env, CGAM_E_IO, cgam_npy_write(env, "", CGAM_F64, 0, NULL, big));
-    cgam_env_free(env);
 }
 
-static void links_and_modes_are_kept(void **state)
+TEST_ENV(links_and_modes_are_kept)
 {
-    (void)state;
-    cgam_env *env = new_env();
     struct stat st;
     for (int t = 0; t < 3; t++) {
         put_text("old", "old");
@@ -395,14 +365,11 @@ static void links_and_modes_are_kept(void **state)
         assert_int_equal(st.st_mode & 0777, 0644);
         assert_int_equal(scratch_files(true), 1);
     }
-    cgam_env_free(env);
 }
 
 /* A bare name has no directory part, and a name may be as long as a directory allows. */
-static void names_of_every_length_are_written(void **state)
+TEST_ENV(names_of_every_length_are_written)
 {
-    (void)state;
-    cgam_env *env = new_env();
     int here = open(".", O_RDONLY | O_DIRECTORY);
     assert_true(here >= 0);
     assert_int_equal(chdir(scratch_folder), 0);
@@ -414,24 +381,6 @@ static void names_of_every_length_are_written(void **state)
     assert_int_equal(fchdir(here), 0);
     close(here);
     assert_int_equal(scratch_files(true), 2);
-    cgam_env_free(env);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(npy_survives_the_way_out_and_in),
-        cmocka_unit_test(our_npy_is_numpy_s_to_the_byte),
-        cmocka_unit_test(several_arrays_survive_the_way_out_and_in),
-        cmocka_unit_test(safetensors_data_are_aligned),
-        cmocka_unit_test(the_same_arrays_give_the_same_bytes),
-        cmocka_unit_test(pieces_make_a_whole),
-        cmocka_unit_test(a_large_array_is_written_in_large_steps),
-        cmocka_unit_test(bad_requests_are_refused),
-        cmocka_unit_test(a_full_disk_leaves_the_target_old),
-        cmocka_unit_test(targets_that_cannot_be_are_told),
-        cmocka_unit_test(links_and_modes_are_kept),
-        cmocka_unit_test(names_of_every_length_are_written),
-    };
-    return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
-}
+TEST_GROUP(scratch_setup, scratch_teardown)

@@ -1,21 +1,21 @@
 /* ctest: timeout=300
  * A vector file of ours through libllama's own control-vector adapter, and through our generation: the
  * same tokens. libllama is driven by its own calls alone, the file read by ggml's reader. */
+#include "lm/edit.h"
+#include "lm/model.h"
 #include "support/models.h"
 #include "support/objects.h"
 #include "unit/io/scratch.h"
 
-#include <cgam/edit.h>
-#include <cgam/generate.h>
-#include <cgam/rng.h>
-#include <cgam/vector.h>
-#include <string.h>
+#include <cgam/lm.h>
 
 #if __has_include(<llama.h>)
 #include "lm/llama.h"
 
 #include <dlfcn.h>
 #include <gguf.h>
+
+#include "support/owned.h"
 
 enum { MOST = 16 };
 
@@ -103,7 +103,7 @@ static void by_libllama(cgam_lm *lm, cgam_lm_prompt prompt, const char *file, in
 {
     const cgam_llama *f = lm->f;
     size_t numbers = (size_t)((lm->info.layers - 1) * lm->info.width);
-    float *data = calloc(numbers, sizeof *data);
+    OWNED_BLOCK(float) data = calloc(numbers, sizeof *data);
     struct llama_context_params p = f->llama_context_default_params();
     p.n_ctx = 128;
     p.n_threads = p.n_threads_batch = 1;
@@ -128,7 +128,6 @@ static void by_libllama(cgam_lm *lm, cgam_lm_prompt prompt, const char *file, in
             if (z[m] > z[out[k]]) out[k] = m;
     }
     f->llama_free(context);
-    free(data);
 }
 
 /* Both ways, and that the vector does something at all. */
@@ -158,16 +157,14 @@ static void compare(cgam_lm *lm, cgam_lm_prompt prompt, int64_t first, int64_t l
 
 static void write_vector(const cgam_lm *lm, const float *rows)
 {
-    cgam_vector *v;
+    OWNED(cgam_vector) v = NULL;
     CHECK_STATUS(env, cgam_vector_new(env, lm->info.layers + 1, lm->info.width, rows, &v));
     CHECK_STATUS(env, cgam_vector_write(v, scratch("v.gguf"), "llama", NULL));
-    cgam_vector_free(v);
 }
 
-static void a_file_acts_in_libllama_as_in_ours(void **state)
+TEST(a_file_acts_in_libllama_as_in_ours)
 {
-    (void)state;
-    cgam_lm *lm = model_tiny(env, tiny_shape_default());
+    OWNED(cgam_lm) lm = model_tiny(env, tiny_shape_default());
     static float rows[4 * 64];
     static const int32_t tokens[] = {1, 40, 71, 102, 33};
     cgam_rng rng = cgam_rng_stream(3, 0);
@@ -176,13 +173,11 @@ static void a_file_acts_in_libllama_as_in_ours(void **state)
     write_vector(lm, rows);
     compare(lm, (cgam_lm_prompt){tokens, 5}, 2, 3);
     compare(lm, (cgam_lm_prompt){tokens, 3}, 2, 2);
-    cgam_lm_close(lm);
 }
 
 /* What a kind and an unkind word differ by, in the middle of the default model. */
-static void and_in_the_default_model(void **state)
+TEST(and_in_the_default_model)
 {
-    (void)state;
     cgam_lm *lm = model_default(env);
     static const char *const texts[] = {"I love this. It is wonderful",
                                         "I hate this. It is terrible", "The weather today is"};
@@ -201,12 +196,7 @@ static void and_in_the_default_model(void **state)
     cgam_lm_close(lm);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_file_acts_in_libllama_as_in_ours),
-                                       cmocka_unit_test(and_in_the_default_model)};
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)
 #else
 int main(void)
 {

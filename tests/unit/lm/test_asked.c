@@ -5,8 +5,9 @@
 #include "support/models.h"
 #include "support/one_env.h"
 
-#include <cgam/lens.h>
-#include <string.h>
+#include <cgam/lm.h>
+
+#include "support/owned.h"
 
 static int32_t tokens[] = {1, 70, 71, 72, 73, 74, 75, 76};
 
@@ -18,9 +19,8 @@ static cgam_status none_comes(void *user, const cgam_lm_span *span)
 }
 
 /* One of two prompts of three and five tokens is asked for what it does not have. */
-static void what_is_asked_lies_within_the_prompts(void **state)
+TEST_WITH(set_up, tear_down, what_is_asked_lies_within_the_prompts)
 {
-    (void)state;
     static const int64_t below[] = {0, -1}, behind[] = {0, 5}, none[] = {1, 0}, more[] = {1, 6};
     static const int64_t negative[] = {-1}, high[] = {4}, twice[] = {1, 1};
     static const struct {
@@ -38,7 +38,7 @@ static void what_is_asked_lies_within_the_prompts(void **state)
         {.batch = -1, .said = "batches of -1 tokens"},
         {.batch = 1 << 17, .said = "batches of 131072 tokens: 1 to 65536"},
     };
-    cgam_lm *lm = model_tiny(env, tiny_shape_default());
+    OWNED(cgam_lm) lm = model_tiny(env, tiny_shape_default());
     const cgam_lm_prompt prompts[] = {{tokens, 3}, {tokens, 5}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         cgam_lm_observe_opts o = cgam_lm_observe_opts_default();
@@ -54,15 +54,13 @@ static void what_is_asked_lies_within_the_prompts(void **state)
     CHECK_FAILS(env, CGAM_E_ARG, cgam_lm_observe(lm, 2, prompts, NULL, none_comes, NULL));
     CHECK_MESSAGE(env, "prompt 1: token -7 is not one of");
     tokens[4] = 73;
-    cgam_lm_close(lm);
 }
 
-static void candidates_come_in_the_order_of_their_prompts(void **state)
+TEST_WITH(set_up, tear_down, candidates_come_in_the_order_of_their_prompts)
 {
-    (void)state;
     tiny_shape shape = tiny_shape_default();
     shape.context = 8;
-    cgam_lm *lm = model_tiny(env, shape);
+    OWNED(cgam_lm) lm = model_tiny(env, shape);
     static const int32_t strange[] = {70, 100000};
     const cgam_lm_prompt prompts[] = {{tokens, 3}, {tokens, 5}};
     const struct {
@@ -85,13 +83,11 @@ static void candidates_come_in_the_order_of_their_prompts(void **state)
     CHECK_STATUS(env, cgam_lm_score(lm, 2, prompts, 0, NULL, NULL, log_p));
     CHECK_STATUS(env, cgam_lm_score(lm, 0, NULL, 2, NULL, NULL, log_p));
     assert_true(log_p[0] == 7 && log_p[1] == 7);
-    cgam_lm_close(lm);
 }
 
 /* Longer than a piece of a batch, and more of them than run beside each other: the sum of what each token has alone. */
-static void long_candidates_and_many_have_the_sum_of_their_tokens(void **state)
+TEST_WITH(set_up, tear_down, long_candidates_and_many_have_the_sum_of_their_tokens)
 {
-    (void)state;
     enum { LONG = 700, MANY = 90 };
     static int32_t words[LONG];
     static cgam_lm_candidate candidate[MANY];
@@ -102,31 +98,26 @@ static void long_candidates_and_many_have_the_sum_of_their_tokens(void **state)
             (cgam_lm_candidate){i / (MANY / 2), words + i, i % 30 == 7 ? 600 : 1 + i % 9};
     tiny_shape shape = tiny_shape_default();
     shape.context = 1024;
-    cgam_lm *lm = model_tiny(env, shape);
+    OWNED(cgam_lm) lm = model_tiny(env, shape);
     const cgam_lm_prompt prompts[] = {{tokens, 3}, {tokens, 5}};
     const cgam_lm_capture_opts plain = {.exact = true};
     CHECK_STATUS(env, cgam_lm_score(lm, 2, prompts, MANY, candidate, NULL, log_p));
     CHECK_STATUS(env, cgam_lm_score(lm, 2, prompts, MANY, candidate, &plain, exact));
     for (int i = 0; i < MANY; i++) CHECK_REL(log_p[i], exact[i], 1e-4);
-    cgam_lm_close(lm);
 }
 
 /* ---- Models ----------------------------------------------------------------------------------- */
 static cgam_status open_shape(tiny_shape shape, cgam_lm **out)
 {
-    char path[] = "/tmp/cgam-asked-XXXXXX.gguf";
-    int file = mkstemps(path, 5);
-    assert_true(file >= 0);
-    close(file);
+    const char *path = folder_file("t.gguf");
     tiny_write(path, shape);
     cgam_status status = cgam_lm_open(env, path, out);
     unlink(path);
     return status;
 }
 
-static void the_plain_pass_refuses_models_that_it_does_not_know(void **state)
+TEST_WITH(set_up, tear_down, the_plain_pass_refuses_models_that_it_does_not_know)
 {
-    (void)state;
     static const struct {
         tiny_key key;
         const char *said;
@@ -147,7 +138,7 @@ static void the_plain_pass_refuses_models_that_it_does_not_know(void **state)
         tiny_shape shape = tiny_shape_default();
         shape.heads_kv = shape.heads;
         shape.keys = keys;
-        cgam_lm *lm;
+        OWNED(cgam_lm) lm = NULL;
         CHECK_STATUS(env, open_shape(shape, &lm));
         const bool known = !cases[i].said[0];
         if (cgam_lm_describe(lm).exact != known) print_error("%s\n", cases[i].key.name);
@@ -165,14 +156,12 @@ static void the_plain_pass_refuses_models_that_it_does_not_know(void **state)
                         cgam_lm_observe(lm, 1, &prompt, &o, none_comes, NULL));
             CHECK_MESSAGE(env, cases[i].said);
         }
-        cgam_lm_close(lm);
     }
 }
 
 /* What libllama loads, and what it does not, is all one here: no model comes of it. */
-static void models_that_are_not_what_they_say_are_refused(void **state)
+TEST_WITH(set_up, tear_down, models_that_are_not_what_they_say_are_refused)
 {
-    (void)state;
     static const struct {
         tiny_key key;
         const char *tensor;
@@ -220,22 +209,20 @@ static void models_that_are_not_what_they_say_are_refused(void **state)
 }
 
 /* Or none, and a long one is cut. */
-static void a_model_may_have_any_name(void **state)
+TEST_WITH(set_up, tear_down, a_model_may_have_any_name)
 {
-    (void)state;
     static char name[400];
     memset(name, 'n', sizeof name - 1);
     const tiny_key keys[][2] = {{{"general.name", TINY_NONE, 0, NULL}, {0}},
                                 {{"general.name", TINY_TEXT, 0, name}, {0}}};
     cgam_lm_close(model_tiny(env, tiny_shape_default())); /* skips without libllama */
     for (int i = 0; i < 2; i++) {
-        cgam_lm *lm;
+        OWNED(cgam_lm) lm = NULL;
         tiny_shape shape = tiny_shape_default();
         shape.keys = keys[i];
         CHECK_STATUS(env, open_shape(shape, &lm));
         cgam_lm_info info = cgam_lm_describe(lm);
         assert_int_equal(strlen(info.name), i == 1 ? sizeof info.name - 1 : 0);
-        cgam_lm_close(lm);
     }
 }
 
@@ -251,9 +238,8 @@ static char *text_of(cgam_lm *lm, int64_t n, const int32_t *of)
     return text;
 }
 
-static void a_chat_is_written_as_the_template_says(void **state)
+TEST_WITH(set_up, tear_down, a_chat_is_written_as_the_template_says)
 {
-    (void)state;
     static const struct {
         const char *form, *says; /* says NULL: refused */
     } cases[] = {
@@ -334,14 +320,10 @@ static int run_model(cgam_env *own, void *arg)
     return status;
 }
 
-static void memory_may_end_while_a_model_runs(void **state)
+TEST_WITH(set_up, tear_down, memory_may_end_while_a_model_runs)
 {
-    (void)state;
     cgam_lm_close(model_tiny(env, tiny_shape_default())); /* skips without libllama */
-    char path[] = "/tmp/cgam-asked-XXXXXX.gguf";
-    int file = mkstemps(path, 5);
-    assert_true(file >= 0);
-    close(file);
+    const char *path = folder_file("t.gguf");
     static const char *const forms[] = {"'<|user|>\n' + message['content'] + eos_token",
                                         "<|im_start|>"};
     static const float v[64] = {1};
@@ -358,23 +340,4 @@ static void memory_may_end_while_a_model_runs(void **state)
         check_every_allocation(run_model, &r);
     }
     unlink(path);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_is_asked_lies_within_the_prompts, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(candidates_come_in_the_order_of_their_prompts, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(long_candidates_and_many_have_the_sum_of_their_tokens,
-                                        set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_plain_pass_refuses_models_that_it_does_not_know, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(models_that_are_not_what_they_say_are_refused, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(a_model_may_have_any_name, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_chat_is_written_as_the_template_says, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(memory_may_end_while_a_model_runs, set_up, tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,13 @@
 /* ctest: timeout=600
  * Hidden states: libllama's against the plain pass, layer by layer, in every shape of model. */
 #define ENV_THREADS 2
+#include "lm/lens.h"
 #include "support/models.h"
 #include "support/one_env.h"
 
-#include <cgam/lens.h>
-#include <cgam/rng.h>
-#include <math.h>
-#include <string.h>
+#include <cgam/lm.h>
+
+#include "support/owned.h"
 
 enum { PROMPTS = 9, LONGEST = 60 };
 
@@ -43,9 +43,8 @@ static void compare(const model_sheet *a, const model_sheet *b, const cgam_lm *l
     }
 }
 
-static void libllama_agrees_with_the_plain_pass_at_every_layer(void **state)
+TEST(libllama_agrees_with_the_plain_pass_at_every_layer)
 {
-    (void)state;
     static const struct {
         tiny_type type;
         int heads_kv;
@@ -63,7 +62,7 @@ static void libllama_agrees_with_the_plain_pass_at_every_layer(void **state)
         shape.heads_kv = cases[c].heads_kv;
         shape.tied = cases[c].tied;
         shape.rope_factors = cases[c].factors;
-        cgam_lm *lm = model_tiny(env, shape);
+        OWNED(cgam_lm) lm = model_tiny(env, shape);
         cgam_lm_info info = cgam_lm_describe(lm);
         assert_true(info.exact && info.tied == shape.tied);
         assert_int_equal(info.layers, shape.layers);
@@ -74,16 +73,14 @@ static void libllama_agrees_with_the_plain_pass_at_every_layer(void **state)
         compare(&fast, &plain, lm, cases[c].allowed);
         free(fast.states);
         free(plain.states);
-        cgam_lm_close(lm);
     }
 }
 
-static void a_shared_beginning_changes_nothing(void **state)
+TEST(a_shared_beginning_changes_nothing)
 {
-    (void)state;
     prompt_set set;
     fill(&set, 23);
-    cgam_lm *lm = model_tiny(env, tiny_shape_default());
+    OWNED(cgam_lm) lm = model_tiny(env, tiny_shape_default());
     for (int exact = 0; exact < 2; exact++) {
         cgam_lm_capture_opts opts = cgam_lm_capture_opts_default();
         opts.exact = exact;
@@ -94,15 +91,13 @@ static void a_shared_beginning_changes_nothing(void **state)
         free(shared.states);
         free(apart.states);
     }
-    cgam_lm_close(lm);
 }
 
-static void neighbours_in_a_batch_change_nothing(void **state)
+TEST(neighbours_in_a_batch_change_nothing)
 {
-    (void)state;
     prompt_set set;
     fill(&set, 1);
-    cgam_lm *lm = model_tiny(env, tiny_shape_default());
+    OWNED(cgam_lm) lm = model_tiny(env, tiny_shape_default());
     for (int exact = 0; exact < 2; exact++) {
         cgam_lm_capture_opts opts = cgam_lm_capture_opts_default();
         opts.exact = exact;
@@ -117,17 +112,15 @@ static void neighbours_in_a_batch_change_nothing(void **state)
         free(together.states);
         free(alone.states);
     }
-    cgam_lm_close(lm);
 }
 
-static void neighbours_of_quantised_models_stay_within_what_is_said(void **state)
+TEST(neighbours_of_quantised_models_stay_within_what_is_said)
 {
-    (void)state;
     prompt_set set;
     fill(&set, 1);
     tiny_shape shape = tiny_shape_default();
     shape.type = TINY_Q8_0;
-    cgam_lm *lm = model_tiny(env, shape);
+    OWNED(cgam_lm) lm = model_tiny(env, shape);
     cgam_lm_capture_opts opts = cgam_lm_capture_opts_default();
     model_sheet together = model_states(env, lm, PROMPTS, set.prompt, opts);
     opts.batch_tokens = 1;
@@ -139,14 +132,12 @@ static void neighbours_of_quantised_models_stay_within_what_is_said(void **state
     model_sheet batched = model_states(env, lm, PROMPTS, set.prompt, opts);
     compare(&batched, &plain, lm, 1e-5);
     free(together.states), free(alone.states), free(plain.states), free(batched.states);
-    cgam_lm_close(lm);
 }
 
 /* libllama aborts when it has more sequences than tokens in a batch. */
-static void prompts_of_one_token_are_no_trouble(void **state)
+TEST(prompts_of_one_token_are_no_trouble)
 {
-    (void)state;
-    cgam_lm *lm = model_tiny(env, tiny_shape_default());
+    OWNED(cgam_lm) lm = model_tiny(env, tiny_shape_default());
     enum { MANY = 200 };
     static int32_t tokens[MANY][6];
     cgam_lm_prompt prompts[MANY];
@@ -167,7 +158,6 @@ static void prompts_of_one_token_are_no_trouble(void **state)
             free(many.states), free(plain.states);
         }
     }
-    cgam_lm_close(lm);
 }
 
 typedef struct patience {
@@ -181,9 +171,8 @@ static bool no_longer(void *user)
 }
 
 /* A stop is heard inside the one decode that there is, in both passes. */
-static void a_stop_is_answered_within_a_batch(void **state)
+TEST(a_stop_is_answered_within_a_batch)
 {
-    (void)state;
     prompt_set set;
     fill(&set, 4);
     patience wait = {0, 1 << 30};
@@ -191,9 +180,9 @@ static void a_stop_is_answered_within_a_batch(void **state)
     o.threads = 1;
     o.interrupted = no_longer;
     o.user = &wait;
-    cgam_env *impatient;
+    OWNED(cgam_env) impatient = NULL;
     assert_int_equal(cgam_env_new(&o, &impatient), CGAM_OK);
-    cgam_lm *lm = model_tiny(impatient, tiny_shape_default());
+    OWNED(cgam_lm) lm = model_tiny(impatient, tiny_shape_default());
     for (int exact = 0; exact < 2; exact++) {
         model_sheet sheet = {0};
         cgam_lm_capture_opts opts = {.exact = exact, .batch_end = model_batch};
@@ -202,16 +191,13 @@ static void a_stop_is_answered_within_a_batch(void **state)
                          CGAM_E_INTERRUPTED);
         assert_int_equal(sheet.handed, 0);
     }
-    cgam_lm_close(lm);
-    cgam_env_free(impatient);
 }
 
-static void a_run_without_states_hands_nothing_over(void **state)
+TEST(a_run_without_states_hands_nothing_over)
 {
-    (void)state;
     prompt_set set;
     fill(&set, 9);
-    cgam_lm *lm = model_tiny(env, tiny_shape_default());
+    OWNED(cgam_lm) lm = model_tiny(env, tiny_shape_default());
     model_sheet sheet = {0};
     cgam_lm_capture_opts opts = {.no_states = true, .batch_end = model_batch};
     CHECK_STATUS(env, cgam_lm_capture(lm, PROMPTS, set.prompt, &opts, model_keep, &sheet));
@@ -220,28 +206,26 @@ static void a_run_without_states_hands_nothing_over(void **state)
     opts.exact = true;
     CHECK_FAILS(env, CGAM_E_ARG,
                 cgam_lm_capture(lm, PROMPTS, set.prompt, &opts, model_keep, &sheet));
-    cgam_lm_close(lm);
 }
 
 /* Root mean square norms, and layer norms with a bias. */
-static void the_norm_lens_gives_the_scores_of_libllama(void **state)
+TEST(the_norm_lens_gives_the_scores_of_libllama)
 {
-    (void)state;
     for (int kind = 0; kind < 3; kind++) {
         tiny_shape shape = tiny_shape_default();
         shape.tied = kind == 1;
         if (kind == 2) shape.architecture = "stablelm";
-        cgam_lm *lm = model_tiny(env, shape);
+        OWNED(cgam_lm) lm = model_tiny(env, shape);
         cgam_lm_info info = cgam_lm_describe(lm);
         prompt_set set;
         fill(&set, 1);
-        float *logits = calloc((size_t)info.vocab, sizeof *logits);
-        float *scores = calloc((size_t)info.vocab, sizeof *scores);
-        cgam_lens *lens;
+        OWNED_BLOCK(float) logits = calloc((size_t)info.vocab, sizeof *logits);
+        OWNED_BLOCK(float) scores = calloc((size_t)info.vocab, sizeof *scores);
+        OWNED(cgam_lens) lens = NULL;
         CHECK_STATUS(env, cgam_lens_new(lm, &lens));
         assert_true(cgam_lens_has_norm(lens));
-        assert_int_equal(cgam_lens_linear(lens), kind < 2);
-        assert_int_equal(cgam_lens_norm(lens).centred, kind == 2);
+        assert_int_equal(!lens->shifted, kind < 2);
+        assert_int_equal(lens->norm.centred, kind == 2);
         for (int p = 0; p < PROMPTS; p++) {
             model_sheet sheet =
                 model_states(env, lm, 1, &set.prompt[p], cgam_lm_capture_opts_default());
@@ -255,16 +239,11 @@ static void the_norm_lens_gives_the_scores_of_libllama(void **state)
             }
             free(sheet.states);
         }
-        cgam_lens_free(lens);
-        free(logits);
-        free(scores);
-        cgam_lm_close(lm);
     }
 }
 
-static void words_become_tokens(void **state)
+TEST(words_become_tokens)
 {
-    (void)state;
     cgam_lm *lm = model_tiny(env, tiny_shape_default());
     int32_t *tokens;
     int64_t count;
@@ -281,12 +260,11 @@ static void words_become_tokens(void **state)
     cgam_lm_close(lm);
 }
 
-static void bad_prompts_are_named(void **state)
+TEST(bad_prompts_are_named)
 {
-    (void)state;
     tiny_shape shape = tiny_shape_default();
     shape.context = 32;
-    cgam_lm *lm = model_tiny(env, shape);
+    OWNED(cgam_lm) lm = model_tiny(env, shape);
     int32_t tokens[40] = {1};
     model_sheet sheet = {0};
     cgam_lm_prompt prompts[] = {{tokens, 3}, {tokens, 40}};
@@ -301,17 +279,12 @@ static void bad_prompts_are_named(void **state)
     cgam_lm_capture_opts opts = {.batch_tokens = -1};
     CHECK_FAILS(env, CGAM_E_ARG, cgam_lm_capture(lm, 1, prompts, &opts, model_keep, &sheet));
     CHECK_STATUS(env, cgam_lm_capture(lm, 0, NULL, NULL, model_keep, &sheet));
-    cgam_lm_close(lm);
 }
 
-static void bad_files_are_named(void **state)
+TEST(bad_files_are_named)
 {
-    (void)state;
     cgam_lm_close(model_tiny(env, tiny_shape_default())); /* skips without libllama */
-    char path[] = "/tmp/cgam-tiny-XXXXXX.gguf";
-    int file = mkstemps(path, 5);
-    assert_true(file >= 0);
-    close(file);
+    const char *path = folder_file("t.gguf");
     tiny_write(path, tiny_shape_default());
     cgam_lm *lm;
     FILE *f = fopen(path, "r+b");
@@ -337,20 +310,4 @@ static void bad_files_are_named(void **state)
     CHECK_FAILS(env, CGAM_E_NOT_FOUND, cgam_lm_open(env, path, &lm));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(libllama_agrees_with_the_plain_pass_at_every_layer),
-        cmocka_unit_test(a_shared_beginning_changes_nothing),
-        cmocka_unit_test(neighbours_in_a_batch_change_nothing),
-        cmocka_unit_test(neighbours_of_quantised_models_stay_within_what_is_said),
-        cmocka_unit_test(prompts_of_one_token_are_no_trouble),
-        cmocka_unit_test(a_run_without_states_hands_nothing_over),
-        cmocka_unit_test(a_stop_is_answered_within_a_batch),
-        cmocka_unit_test(the_norm_lens_gives_the_scores_of_libllama),
-        cmocka_unit_test(words_become_tokens),
-        cmocka_unit_test(bad_prompts_are_named),
-        cmocka_unit_test(bad_files_are_named),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

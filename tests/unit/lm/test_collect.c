@@ -6,48 +6,41 @@
 #include "support/models.h"
 #include "support/one_env.h"
 
-#include <cgam/rng.h>
-#include <cgam/store.h>
+#include <cgam/lm.h>
 #include <sqlite3.h>
-#include <string.h>
+
+#include "support/owned.h"
 
 enum { WIDTH = 64, LAYERS = 3, ONE = (LAYERS + 1) * WIDTH };
 
-static char path[64], model[64];
+static const char *path;
 
 static int begin(void **state)
 {
-    snprintf(path, sizeof path, "/tmp/cgam-collect-%d.db", (int)getpid());
-    snprintf(model, sizeof model, "/tmp/cgam-collect-%d.gguf", (int)getpid());
-    tiny_write(model, tiny_shape_default());
+    path = folder_file("s.db");
+    model_file(0);
     return set_up(state);
 }
 
 static void remove_store(void)
 {
-    static const char *const ends[] = {"", "-wal", "-shm"};
-    for (int i = 0; i < 3; i++) {
-        char side[80];
-        snprintf(side, sizeof side, "%s%s", path, ends[i]);
-        unlink(side);
-    }
+    static const char *const files[] = {"s.db", "s.db-wal", "s.db-shm"};
+    for (int i = 0; i < 3; i++) unlink(folder_file(files[i]));
 }
 
 static int end(void **state)
 {
     remove_store();
-    unlink(model);
     return tear_down(state);
 }
 
 static const int32_t tokens[] = {1, 40, 50, 60, 70, 80};
 
 /* Twice the same, one that goes on, and another that goes on from there; each state is that of the prompt alone. */
-static void prompts_that_are_alike_have_their_own_states(void **state)
+TEST_WITH(begin, end, prompts_that_are_alike_have_their_own_states)
 {
-    (void)state;
     static const int64_t length[] = {4, 6, 4, 5, 2};
-    cgam_lm *lm = model_tiny(env, tiny_shape_default());
+    OWNED(cgam_lm) lm = model_tiny(env, tiny_shape_default());
     cgam_lm_prompt prompts[5];
     static float all[5][ONE], alone[ONE];
     cgam_collect_opts opts = cgam_collect_opts_default();
@@ -61,16 +54,14 @@ static void prompts_that_are_alike_have_their_own_states(void **state)
     /* not to the bit: a row of sgemm may depend on its place among the others */
     CHECK_LE(model_distance(all[0], all[2], ONE), 1e-6);
     assert_true(model_distance(all[0], all[1], ONE) > 1e-3);
-    cgam_lm_close(lm);
 }
 
-static void what_a_store_cannot_keep_is_refused(void **state)
+TEST_WITH(begin, end, what_a_store_cannot_keep_is_refused)
 {
-    (void)state;
-    cgam_lm *lm = model_tiny(env, tiny_shape_default());
+    OWNED(cgam_lm) lm = model_tiny(env, tiny_shape_default());
     const cgam_lm_prompt prompt = {tokens, 4};
     const cgam_lm_edits none = {NULL, 0};
-    cgam_store *store;
+    OWNED(cgam_store) store = NULL;
     CHECK_STATUS(env, cgam_store_open(env, path, true, &store));
     const cgam_collect_opts usual = cgam_collect_opts_default();
     cgam_collect_opts opts = usual;
@@ -85,8 +76,6 @@ static void what_a_store_cannot_keep_is_refused(void **state)
     opts.all_tokens = true;
     CHECK_FAILS(env, CGAM_E_ARG, cgam_lm_collect(lm, NULL, 1, &prompt, NULL, &opts, NULL, NULL));
     CHECK_MESSAGE(env, "states of all tokens are collected in a store");
-    cgam_store_close(store);
-    cgam_lm_close(lm);
 }
 
 static int64_t ask_store(const char *question)
@@ -103,12 +92,11 @@ static int64_t ask_store(const char *question)
 }
 
 /* Batches are those of a run that finds nothing: what is there is run once more, and stays as it is. */
-static void what_is_there_is_not_written_again(void **state)
+TEST_WITH(begin, end, what_is_there_is_not_written_again)
 {
-    (void)state;
-    cgam_lm *lm = model_tiny(env, tiny_shape_default());
+    OWNED(cgam_lm) lm = model_tiny(env, tiny_shape_default());
     cgam_lm_prompt prompts[] = {{tokens, 4}, {tokens + 1, 3}, {tokens, 6}};
-    cgam_store *store;
+    OWNED(cgam_store) store = NULL;
     cgam_store_verdict after;
     cgam_collected report;
     char question[80];
@@ -124,8 +112,6 @@ static void what_is_there_is_not_written_again(void **state)
     CHECK_STATUS(env, cgam_store_check(store, &after));
     assert_true(after.sound && ask_store("SELECT count(*) FROM span") > spans);
     assert_int_equal(ask_store(question), spans); /* a row that is replaced gets another id */
-    cgam_store_close(store);
-    cgam_lm_close(lm);
 }
 
 enum { TEXTS = 18, FAR = 300 };
@@ -170,10 +156,10 @@ static int64_t goes_on(const cgam_lm_prompt *prompt, tiny_shape shape, bool exac
     static float whole[TEXTS][ONE], resumed[TEXTS][ONE];
     watch w = {.stop_at = 2};
     const cgam_env_opts own = {.threads = 1, .interrupted = is_over, .user = &w};
-    cgam_env *watched;
+    OWNED(cgam_env) watched = NULL;
     CHECK_STATUS(NULL, cgam_env_new(&own, &watched));
-    cgam_lm *lm = model_tiny(watched, shape);
-    cgam_store *store;
+    OWNED(cgam_lm) lm = model_tiny(watched, shape);
+    OWNED(cgam_store) store = NULL;
     cgam_collected report;
     cgam_collect_opts opts = cgam_collect_opts_default();
     opts.capture.exact = exact;
@@ -191,15 +177,11 @@ static int64_t goes_on(const cgam_lm_prompt *prompt, tiny_shape shape, bool exac
                  cgam_lm_collect(lm, store, TEXTS, prompt, NULL, &opts, resumed[0], &report));
     assert_int_equal(report.found + report.computed, TEXTS);
     assert_memory_equal(resumed, whole, sizeof whole);
-    cgam_store_close(store);
-    cgam_lm_close(lm);
-    cgam_env_free(watched);
     return report.found;
 }
 
-static void who_goes_on_ends_with_the_same_bits(void **state)
+TEST_WITH(begin, end, who_goes_on_ends_with_the_same_bits)
 {
-    (void)state;
     static const int64_t batch[] = {0, 1, 7, 100, 512, 1 << 16};
     static const double stop_at[] = {0.4, 0.9};
     static int32_t text[TEXTS][FAR];
@@ -216,15 +198,14 @@ static void who_goes_on_ends_with_the_same_bits(void **state)
 }
 
 /* Of other prompts than those of a run that was stopped, the plain pass runs what is missing, and no more. */
-static void what_a_store_has_is_not_run_again(void **state)
+TEST_WITH(begin, end, what_a_store_has_is_not_run_again)
 {
-    (void)state;
     static int32_t text[TEXTS][FAR];
     cgam_lm_prompt prompt[TEXTS];
     tiny_shape shape = tiny_shape_default();
     shape.context = FAR;
-    cgam_lm *lm = model_tiny(env, shape);
-    cgam_store *store;
+    OWNED(cgam_lm) lm = model_tiny(env, shape);
+    OWNED(cgam_store) store = NULL;
     cgam_collected report;
     watch w = {0};
     cgam_collect_opts opts = cgam_collect_opts_default();
@@ -238,23 +219,20 @@ static void what_a_store_has_is_not_run_again(void **state)
     assert_int_equal(report.computed, 1);
     CHECK_CLOSE(w.total, (double)prompt[TEXTS - 1].count, 0);
     CHECK_CLOSE(w.done, w.total, 0);
-    cgam_store_close(store);
-    cgam_lm_close(lm);
 }
 
 /* A trigger, made once the store is open, refuses rows of one table; what came before them in the batch is taken back, and the reason is told. */
-static void a_batch_that_fails_is_taken_back(void **state)
+TEST_WITH(begin, end, a_batch_that_fails_is_taken_back)
 {
-    (void)state;
     static const char *const tables[] = {"state", "place", "span"};
-    cgam_lm *lm = model_tiny(env, tiny_shape_default());
+    OWNED(cgam_lm) lm = model_tiny(env, tiny_shape_default());
     const cgam_lm_prompt prompts[] = {{tokens, 4}, {tokens + 1, 3}};
     const cgam_store_place places[] = {{"s", "true", NULL, 1, 0, 0}, {"s", "true", NULL, 1, 0, 1}};
     cgam_collect_opts opts = cgam_collect_opts_default();
     opts.all_tokens = true;
     opts.places = places;
     for (int i = 0; i < 3; i++) {
-        cgam_store *store;
+        OWNED(cgam_store) store = NULL;
         cgam_store_verdict verdict;
         char trigger[160];
         sqlite3 *db;
@@ -270,9 +248,7 @@ static void a_batch_that_fails_is_taken_back(void **state)
         CHECK_MESSAGE(env, "none today");
         CHECK_STATUS(env, cgam_store_check(store, &verdict));
         assert_true(verdict.sound && verdict.rows == 0);
-        cgam_store_close(store);
     }
-    cgam_lm_close(lm);
 }
 
 typedef struct asked {
@@ -290,27 +266,24 @@ static int collect_own(cgam_env *on, void *arg)
     const cgam_file bytes = cgam_file_borrow(text, strlen(text));
     static float states[2][ONE];
     cgam_prompt_file *file = NULL;
-    cgam_lm *lm = NULL;
-    cgam_store *store = NULL;
+    OWNED(cgam_lm) lm = NULL;
+    OWNED(cgam_store) store = NULL;
     cgam_collect_opts opts = cgam_collect_opts_default();
     opts.chat = of->chat;
     if (of->places) opts.places = places;
     remove_store();
     cgam_status status = cgam_prompt_file_read(on, "p", &bytes, &file);
-    if (status == CGAM_OK) status = cgam_lm_open(on, model, &lm);
+    if (status == CGAM_OK) status = cgam_lm_open(on, folder_file("m.gguf"), &lm);
     if (status == CGAM_OK) status = cgam_store_open(on, path, true, &store);
     if (status == CGAM_OK)
         status =
             cgam_lm_collect_prompts(lm, store, file, of->plain ? NULL : &opts, states[0], NULL);
-    cgam_store_close(store);
-    cgam_lm_close(lm);
     cgam_prompt_file_close(file);
     return (int)status;
 }
 
-static void own_prompts_are_collected_or_the_reason_is_told(void **state)
+TEST_WITH(begin, end, own_prompts_are_collected_or_the_reason_is_told)
 {
-    (void)state;
     cgam_lm_close(model_tiny(env, tiny_shape_default())); /* skips without libllama */
     asked of = {.plain = true};
     assert_true(check_every_place(collect_own, &of) > 20);
@@ -319,19 +292,4 @@ static void own_prompts_are_collected_or_the_reason_is_told(void **state)
     of = (asked){.chat = true};
     assert_int_equal(collect_own(env, &of), CGAM_E_UNSUPPORTED);
     CHECK_MESSAGE(env, "the model has no chat template");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(prompts_that_are_alike_have_their_own_states, begin, end),
-        cmocka_unit_test_setup_teardown(what_a_store_cannot_keep_is_refused, begin, end),
-        cmocka_unit_test_setup_teardown(what_is_there_is_not_written_again, begin, end),
-        cmocka_unit_test_setup_teardown(who_goes_on_ends_with_the_same_bits, begin, end),
-        cmocka_unit_test_setup_teardown(what_a_store_has_is_not_run_again, begin, end),
-        cmocka_unit_test_setup_teardown(a_batch_that_fails_is_taken_back, begin, end),
-        cmocka_unit_test_setup_teardown(own_prompts_are_collected_or_the_reason_is_told, begin,
-                                        end),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,37 +1,34 @@
-/* ctest: timeout=900
+/* ctest: labels=nightly timeout=900
  * The default model from end to end. Runs when `cgam lm get` or `make run` has brought the model,
  * and says that it is skipped otherwise; some minutes in all. On one thread: libllama's spin while they wait for each other,
  * and beside another test two of them took three times as long. */
 #include "io/json.h"
+#include "lm/lens.h"
 #include "support/models.h"
 #include "support/objects.h"
 
-#include <cgam/lens.h>
-#include <math.h>
-#include <string.h>
+#include <cgam/lm.h>
 #include <sys/wait.h>
+
+#include "support/owned.h"
 
 static cgam_env *env;
 static cgam_lm *lm;
 static cgam_lm_info info;
-static char folder[64];
 
 static int set_up(void **state)
 {
     (void)state;
     env = object_env(1);
-    snprintf(folder, sizeof folder, "/tmp/cgam-default-XXXXXX");
-    return mkdtemp(folder) ? 0 : -1;
+    return 0;
 }
 
 static int tear_down(void **state)
 {
     (void)state;
-    char command[128];
     cgam_lm_close(lm);
     cgam_env_free(env);
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    return system(command) == 0 ? 0 : -1;
+    return 0;
 }
 
 /* Opened once; every test is skipped without it. */
@@ -66,9 +63,8 @@ static void prompts_of(cgam_lm_prompt *prompts, int32_t **tokens, int32_t *targe
     }
 }
 
-static void the_model_is_the_one_we_know(void **state)
+TEST(the_model_is_the_one_we_know)
 {
-    (void)state;
     need_model();
     const char *sha;
     assert_int_equal(info.layers, 22);
@@ -79,16 +75,15 @@ static void the_model_is_the_one_we_know(void **state)
     assert_string_equal(sha, "9ee11adf737960ff06123d5c4fba24d12c5b05ba460a7afa88950fbf2b61add0");
 }
 
-static void the_lens_finds_a_capital_in_the_last_layers(void **state)
+TEST(the_lens_finds_a_capital_in_the_last_layers)
 {
-    (void)state;
     need_model();
     cgam_lm_prompt prompts[FACTS];
     int32_t *tokens[FACTS], target[FACTS];
     prompts_of(prompts, tokens, target);
-    cgam_lens *lens;
+    OWNED(cgam_lens) lens = NULL;
     CHECK_STATUS(env, cgam_lens_new(lm, &lens));
-    assert_true(cgam_lens_has_norm(lens) && cgam_lens_linear(lens));
+    assert_true(cgam_lens_has_norm(lens) && !lens->shifted);
     model_sheet s = model_states(env, lm, FACTS, prompts, cgam_lm_capture_opts_default());
     int64_t first_at = 0;
     for (int64_t l = 0; l <= info.layers; l++) {
@@ -117,12 +112,10 @@ static void the_lens_finds_a_capital_in_the_last_layers(void **state)
     free(scores);
     free(s.states);
     for (int i = 0; i < FACTS; i++) cgam_lm_tokens_free(lm, tokens[i]);
-    cgam_lens_free(lens);
 }
 
-static void capture_is_within_what_is_said_of_the_plain_pass(void **state)
+TEST(capture_is_within_what_is_said_of_the_plain_pass)
 {
-    (void)state;
     need_model();
     cgam_lm_prompt prompts[FACTS];
     int32_t *tokens[FACTS], target[FACTS];
@@ -142,7 +135,7 @@ static void capture_is_within_what_is_said_of_the_plain_pass(void **state)
     for (int i = 0; i < FACTS; i++) cgam_lm_tokens_free(lm, tokens[i]);
 }
 
-/* Runs a verb with --json in `folder`. */
+/* Runs a verb with --json in the folder. */
 static json_t *ask(const char *words)
 {
     check_plain_build("minutes inside libllama, which is not ours to check");
@@ -152,8 +145,8 @@ static json_t *ask(const char *words)
         print_message("skipped: CGAM does not name the program\n");
         skip();
     }
-    snprintf(command, sizeof command, "cd '%s' && '%s' %s --threads 1 --json", folder, program,
-             words);
+    snprintf(command, sizeof command, "cd '%s' && '%s' %s --threads 1 --json", folder_path(),
+             program, words);
     FILE *f = popen(command, "r");
     assert_non_null(f);
     json_t *doc = json_loadf(f, 0, NULL);
@@ -171,11 +164,10 @@ static double real_at(const json_t *doc, const char *key, size_t i)
 
 #define PROMPTS "--dataset sentiment --shots 0,2 --queries 40 --demos shared --store s.db "
 
-static void demonstrations_collapse_the_number_of_words(void **state)
+TEST(demonstrations_collapse_the_number_of_words)
 {
-    (void)state;
     need_model();
-    json_t *doc = ask("lm neff " PROMPTS);
+    OWNED(json_t) doc = ask("lm neff " PROMPTS);
     const json_t *curves = json_object_get(doc, "curves");
     const json_t *zero = json_array_get(curves, 0), *icl = json_array_get(curves, 1);
     size_t last = (size_t)info.layers;
@@ -189,14 +181,12 @@ static void demonstrations_collapse_the_number_of_words(void **state)
     CHECK_LE(0.25, real_at(icl, "label_mass", last));
     CHECK_LE(5 * real_at(zero, "label_mass", last), real_at(icl, "label_mass", last));
     CHECK_LE(real_at(icl, "label_mass", last / 2), 0.05);
-    json_decref(doc);
 }
 
-static void a_sweep_of_40_queries_ends_well(void **state)
+TEST(a_sweep_of_40_queries_ends_well)
 {
-    (void)state;
     need_model();
-    json_t *doc = ask("lm sweep " PROMPTS);
+    OWNED(json_t) doc = ask("lm sweep " PROMPTS);
     /* what neff has captured is taken from the store */
     const json_t *capture = json_object_get(doc, "capture");
     assert_true(json_integer_value(json_object_get(capture, "found")) >= 80);
@@ -214,35 +204,22 @@ static void a_sweep_of_40_queries_ends_well(void **state)
     CHECK_LE(best,
              bound); /* over two labels a shared context is a border, and no border does better */
     assert_true(json_integer_value(json_object_get(full, "context_layer")) >= 11);
-    json_decref(doc);
 }
 
 /* Capitals: what demonstrations add to the last token does what they do, and a random vector of that
  * norm does nothing. */
-static void a_context_inside_the_model_names_capitals(void **state)
+TEST(a_context_inside_the_model_names_capitals)
 {
-    (void)state;
     need_model();
-    json_t *doc = ask("lm inject --dataset capitals --shots 2 --queries 14 --kinds add --layers 15 "
-                      "--exact");
+    OWNED(json_t)
+    doc = ask("lm inject --dataset capitals --shots 2 --queries 14 --kinds add --layers 15 "
+              "--exact");
     const json_t *e = json_array_get(json_object_get(doc, "shots"), 0);
     double gain = cgam_json_get_real(e, "differences.best_zero");
     double random = cgam_json_get_real(e, "differences.random_zero");
     assert_true(cgam_json_get_int(e, "queries") >= 8);
     CHECK_LE(3 * cgam_json_get_real(e, "differences.best_zero_se"), gain);
     CHECK_LE(random, 2 * cgam_json_get_real(e, "differences.random_zero_se"));
-    json_decref(doc);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_model_is_the_one_we_know),
-        cmocka_unit_test(the_lens_finds_a_capital_in_the_last_layers),
-        cmocka_unit_test(capture_is_within_what_is_said_of_the_plain_pass),
-        cmocka_unit_test(demonstrations_collapse_the_number_of_words),
-        cmocka_unit_test(a_sweep_of_40_queries_ends_well),
-        cmocka_unit_test(a_context_inside_the_model_names_capitals),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

@@ -1,12 +1,10 @@
 /* ctest: timeout=600
  * Edits of the residual stream: what they leave where, in both engines, in every shape of model. */
-#include "lm/edit_plan.h"
+#include "lm/edit.h"
 #include "support/models.h"
 #include "support/one_env.h"
 
-#include <cgam/rng.h>
-#include <math.h>
-#include <string.h>
+#include "support/owned.h"
 
 enum { PROMPTS = 4, LONGEST = 24, WIDTH = 64, LAYERS = 3, VECTORS = 6 };
 
@@ -86,12 +84,11 @@ static bool same_bits(const float *a, const float *b, int64_t n)
 }
 
 /* h + x v there and nothing earlier, in layers or tokens, touched; x v after a replace. */
-static void an_edit_leaves_what_it_says(void **state)
+TEST(an_edit_leaves_what_it_says)
 {
-    (void)state;
     scene s;
     fill(&s, 0);
-    cgam_lm *lm = model_tiny(env, tiny_shape_default());
+    OWNED(cgam_lm) lm = model_tiny(env, tiny_shape_default());
     for (int exact = 0; exact < 2; exact++) {
         cgam_lm_capture_opts run = {.exact = exact};
         sheet plain = observe(lm, &s, 1, run);
@@ -120,16 +117,14 @@ static void an_edit_leaves_what_it_says(void **state)
             }
         discard(&plain);
     }
-    cgam_lm_close(lm);
 }
 
-static void nothing_changes_no_bit(void **state)
+TEST(nothing_changes_no_bit)
 {
-    (void)state;
     scene s;
     fill(&s, 0);
     static const float zero[WIDTH];
-    cgam_lm *lm = model_tiny(env, tiny_shape_default());
+    OWNED(cgam_lm) lm = model_tiny(env, tiny_shape_default());
     for (int exact = 0; exact < 2; exact++) {
         cgam_lm_capture_opts run = {.exact = exact};
         sheet plain = observe(lm, &s, PROMPTS, run);
@@ -153,7 +148,6 @@ static void nothing_changes_no_bit(void **state)
         }
         discard(&plain);
     }
-    cgam_lm_close(lm);
 }
 
 /* Random edits of all kinds, different ones for each prompt. */
@@ -183,9 +177,8 @@ static double score_distance(const sheet *a, const sheet *b)
     return (double)(off / size);
 }
 
-static void the_engines_agree_under_random_edits(void **state)
+TEST(the_engines_agree_under_random_edits)
 {
-    (void)state;
     static const struct {
         tiny_type type;
         bool tied;
@@ -199,7 +192,7 @@ static void the_engines_agree_under_random_edits(void **state)
         tiny_shape shape = tiny_shape_default();
         shape.type = cases[c].type;
         shape.tied = cases[c].tied;
-        cgam_lm *lm = model_tiny(env, shape);
+        OWNED(cgam_lm) lm = model_tiny(env, shape);
         for (int round = 0; round < 6; round++) {
             enum { EACH = 3 };
             cgam_lm_edit e[PROMPTS + 1][EACH];
@@ -225,17 +218,15 @@ static void the_engines_agree_under_random_edits(void **state)
             discard(&fast);
             discard(&exact);
         }
-        cgam_lm_close(lm);
     }
 }
 
 /* Adds at all positions go through libllama's adapter, unless one edit more makes them go our way. */
-static void the_adapter_gives_what_writing_gives(void **state)
+TEST(the_adapter_gives_what_writing_gives)
 {
-    (void)state;
     scene s;
     fill(&s, 0);
-    cgam_lm *lm = model_tiny(env, tiny_shape_default());
+    OWNED(cgam_lm) lm = model_tiny(env, tiny_shape_default());
     cgam_lm_edit e[3] = {
         {.layer = 2, .where = CGAM_LM_ALL, .scale = 0.7, .vector = s.vector[0]},
         {.layer = 3, .where = CGAM_LM_ALL, .scale = -1.3, .vector = s.vector[1]},
@@ -255,7 +246,6 @@ static void the_adapter_gives_what_writing_gives(void **state)
     discard(&adapter);
     discard(&written);
     discard(&plain);
-    cgam_lm_close(lm);
 }
 
 /* The log-probability of a token after a prompt of which the first n tokens were given. */
@@ -276,12 +266,11 @@ static double log_p_after(cgam_lm *lm, cgam_lm_prompt prompt, int64_t n, cgam_lm
 }
 
 /* Each candidate's log-probability, against the scores of prompt and candidate run as one prompt. */
-static void candidates_have_the_probability_of_their_tokens(void **state)
+TEST(candidates_have_the_probability_of_their_tokens)
 {
-    (void)state;
     scene s;
     fill(&s, 7);
-    cgam_lm *lm = model_tiny(env, tiny_shape_default());
+    OWNED(cgam_lm) lm = model_tiny(env, tiny_shape_default());
     enum { CANDIDATES = 12 };
     cgam_lm_candidate c[CANDIDATES];
     int32_t tokens[CANDIDATES][5];
@@ -310,15 +299,13 @@ static void candidates_have_the_probability_of_their_tokens(void **state)
                 CHECK_CLOSE(log_p[i], want, 1e-4);
             }
         }
-    cgam_lm_close(lm);
 }
 
-static void edits_that_cannot_be_are_named(void **state)
+TEST(edits_that_cannot_be_are_named)
 {
-    (void)state;
     scene s;
     fill(&s, 0);
-    cgam_lm *lm = model_tiny(env, tiny_shape_default());
+    OWNED(cgam_lm) lm = model_tiny(env, tiny_shape_default());
     cgam_lm_edit e = cgam_lm_edit_default();
     cgam_lm_observe_opts o = cgam_lm_observe_opts_default();
     o.run.edits = (cgam_lm_edits){&e, 1};
@@ -366,13 +353,11 @@ static void edits_that_cannot_be_are_named(void **state)
     cgam_lm_message hello = {"user", "hello"};
     CHECK_FAILS(env, CGAM_E_UNSUPPORTED, cgam_lm_chat(lm, 1, &hello, &tokens, &count));
     CHECK_MESSAGE(env, "the model has no chat template");
-    cgam_lm_close(lm);
 }
 
 /* The plan itself: no edit touches nothing, and equal vectors are the same wherever they lie. */
-static void a_plan_says_what_happens_where(void **state)
+TEST(a_plan_says_what_happens_where)
 {
-    (void)state;
     scene s;
     fill(&s, 0);
     const cgam_lm_info info = {.layers = LAYERS, .width = WIDTH};
@@ -406,16 +391,4 @@ static void a_plan_says_what_happens_where(void **state)
     cgam_edit_plan_clear(env, &plan);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_edit_leaves_what_it_says),
-        cmocka_unit_test(nothing_changes_no_bit),
-        cmocka_unit_test(the_engines_agree_under_random_edits),
-        cmocka_unit_test(the_adapter_gives_what_writing_gives),
-        cmocka_unit_test(candidates_have_the_probability_of_their_tokens),
-        cmocka_unit_test(edits_that_cannot_be_are_named),
-        cmocka_unit_test(a_plan_says_what_happens_where),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

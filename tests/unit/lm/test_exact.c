@@ -5,8 +5,7 @@
 #include "support/models.h"
 #include "support/objects.h"
 
-#include <cgam/rng.h>
-#include <string.h>
+#include "support/owned.h"
 
 enum { PROMPTS = 7, LONGEST = 40 };
 
@@ -44,9 +43,8 @@ static const tiny_shape *shapes(int *count)
     return all;
 }
 
-static void tiles_give_the_states_of_f32(void **state)
+TEST(tiles_give_the_states_of_f32)
 {
-    (void)state;
     const cgam_cpu *amx = cpu_named("amx"), *before = cpu_named("avx512");
     if (!amx || !amx->usable()) {
         print_message("skipped: no tile unit here, or the system does not lend it\n");
@@ -54,12 +52,12 @@ static void tiles_give_the_states_of_f32(void **state)
     }
     prompt_set set;
     fill(&set);
-    cgam_env *env = object_env(2);
+    OWNED(cgam_env) env = object_env(2);
     cgam_lm_capture_opts opts = {.exact = true};
     int count;
     const tiny_shape *shape = shapes(&count);
     for (int s = 0; s < count; s++) {
-        cgam_lm *lm = model_tiny(env, shape[s]);
+        OWNED(cgam_lm) lm = model_tiny(env, shape[s]);
         cgam_lm_info info = cgam_lm_describe(lm);
         model_sheet tiles = model_states(env, lm, PROMPTS, set.prompt, opts);
         cgam_cpu_pretend(before);
@@ -72,14 +70,11 @@ static void tiles_give_the_states_of_f32(void **state)
                      3e-6);
         free(tiles.states);
         free(plain.states);
-        cgam_lm_close(lm);
     }
-    cgam_env_free(env);
 }
 
-static void any_number_of_threads_gives_the_same_bits(void **state)
+TEST(any_number_of_threads_gives_the_same_bits)
 {
-    (void)state;
     prompt_set set;
     fill(&set);
     cgam_lm_capture_opts opts = {.exact = true};
@@ -88,11 +83,9 @@ static void any_number_of_threads_gives_the_same_bits(void **state)
     for (int s = 0; s < count; s++) {
         model_sheet sheet[3];
         for (int k = 0; k < 3; k++) {
-            cgam_env *env = object_env(1 + 2 * k);
-            cgam_lm *lm = model_tiny(env, shape[s]);
+            OWNED(cgam_env) env = object_env(1 + 2 * k);
+            OWNED(cgam_lm) lm = model_tiny(env, shape[s]);
             sheet[k] = model_states(env, lm, PROMPTS, set.prompt, opts);
-            cgam_lm_close(lm);
-            cgam_env_free(env);
         }
         for (int k = 1; k < 3; k++)
             assert_memory_equal(sheet[k].states, sheet[0].states,
@@ -120,9 +113,8 @@ static cgam_status keep_scores(void *user, const cgam_lm_span *span)
 
 /* More prompts than are scored at once, that want one token, some of their own, or all with those that
  * they share: as libllama has them. */
-static void scores_go_to_who_asked(void **state)
+TEST(scores_go_to_who_asked)
 {
-    (void)state;
     static int32_t tokens[MANY][SHORT];
     cgam_lm_prompt prompts[MANY];
     int64_t from[MANY], wanted = 0;
@@ -134,8 +126,8 @@ static void scores_go_to_who_asked(void **state)
         from[i] = i % 40 == 7 ? 0 : i % 11 == 3 ? 5 : prompts[i].count - 1;
         wanted += prompts[i].count - from[i];
     }
-    cgam_env *env = object_env(2);
-    cgam_lm *lm = model_tiny(env, tiny_shape_default());
+    OWNED(cgam_env) env = object_env(2);
+    OWNED(cgam_lm) lm = model_tiny(env, tiny_shape_default());
     kept of[2];
     for (int exact = 0; exact < 2; exact++) {
         cgam_lm_observe_opts o = cgam_lm_observe_opts_default();
@@ -155,20 +147,16 @@ static void scores_go_to_who_asked(void **state)
                                     of[0].vocab),
                      1e-4);
     for (int k = 0; k < 2; k++) free(of[k].scores);
-    cgam_lm_close(lm);
-    cgam_env_free(env);
 }
 
 /* Who has the states of a prompt has not its candidates' scores. */
-static void candidates_are_scored_whatever_is_there(void **state)
+TEST_ENV(candidates_are_scored_whatever_is_there)
 {
-    (void)state;
     static const int32_t answer[2][2] = {{9, 10}, {11, 12}};
     static const bool there[PROMPTS] = {true, true, true, true, true, true, true};
     prompt_set set;
     fill(&set);
-    cgam_env *env = object_env(1);
-    cgam_lm *lm = model_tiny(env, tiny_shape_default());
+    OWNED(cgam_lm) lm = model_tiny(env, tiny_shape_default());
     cgam_lm_candidate candidate[2 * PROMPTS];
     for (int i = 0; i < 2 * PROMPTS; i++)
         candidate[i] = (cgam_lm_candidate){.prompt = i / 2, .tokens = answer[i % 2], .length = 2};
@@ -182,17 +170,4 @@ static void candidates_are_scored_whatever_is_there(void **state)
                      cgam_lm_score(lm, PROMPTS, set.prompt, 2 * PROMPTS, candidate, &opts, again));
         assert_memory_equal(again, plain, sizeof plain);
     }
-    cgam_lm_close(lm);
-    cgam_env_free(env);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tiles_give_the_states_of_f32),
-        cmocka_unit_test(any_number_of_threads_gives_the_same_bits),
-        cmocka_unit_test(scores_go_to_who_asked),
-        cmocka_unit_test(candidates_are_scored_whatever_is_there),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

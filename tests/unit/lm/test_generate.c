@@ -1,18 +1,16 @@
 /* ctest: timeout=600
  * Generated text: the cache against running all tokens anew, both engines, ends and draws. */
+#include "lm/edit.h"
 #include "support/failing_alloc.h"
 #include "support/models.h"
 #include "support/one_env.h"
 
-#include <cgam/edit.h>
-#include <cgam/generate.h>
 #include <cgam/io.h>
-#include <cgam/rng.h>
-#include <cgam/vector.h>
+#include <cgam/lm.h>
 #include <errno.h>
-#include <math.h>
-#include <string.h>
 #include <sys/stat.h>
+
+#include "support/owned.h"
 
 enum { PROMPTS = 5, LONGEST = 20, MOST = 12, WIDTH = 64 };
 
@@ -70,9 +68,8 @@ static int32_t follow(cgam_lm *lm, cgam_lm_prompt prompt, int64_t n, bool exact,
     return (int32_t)top;
 }
 
-static void the_cache_gives_what_running_all_anew_gives(void **state)
+TEST(the_cache_gives_what_running_all_anew_gives)
 {
-    (void)state;
     scene s;
     fill(&s, 6);
     cgam_lm *lm = model_tiny(env, tiny_shape_default());
@@ -114,9 +111,8 @@ static void the_cache_gives_what_running_all_anew_gives(void **state)
     cgam_lm_close(lm);
 }
 
-static void draws_depend_on_the_seed_alone(void **state)
+TEST(draws_depend_on_the_seed_alone)
 {
-    (void)state;
     scene s;
     fill(&s, 0);
     cgam_lm *lm = model_tiny(env, tiny_shape_default());
@@ -159,9 +155,8 @@ static cgam_status listen(void *user, int64_t which, const cgam_lm_token *token,
     return CGAM_OK;
 }
 
-static void a_stop_word_ends_a_text_and_is_not_told(void **state)
+TEST(a_stop_word_ends_a_text_and_is_not_told)
 {
-    (void)state;
     scene s;
     fill(&s, 0);
     cgam_lm *lm = model_tiny(env, tiny_shape_default());
@@ -227,9 +222,8 @@ static bool no_longer(void *user)
     return p->heard >= p->allowed;
 }
 
-static void an_interruption_leaves_what_there_is(void **state)
+TEST(an_interruption_leaves_what_there_is)
 {
-    (void)state;
     scene s;
     fill(&s, 0);
     patience wait = {0, 4};
@@ -256,9 +250,8 @@ static void an_interruption_leaves_what_there_is(void **state)
     cgam_env_free(impatient);
 }
 
-static void what_cannot_be_generated_is_named(void **state)
+TEST(what_cannot_be_generated_is_named)
 {
-    (void)state;
     scene s;
     fill(&s, 0);
     tiny_shape shape = tiny_shape_default();
@@ -332,9 +325,8 @@ static cgam_status refuse(void *user, int64_t which, const cgam_lm_token *token,
 static bool is_stopped(void *user) { return ((refusal *)user)->stop; }
 
 /* Who listens may end it all: with a token, at an end, and where an interruption is told. */
-static void a_listener_that_refuses_ends_the_texts(void **state)
+TEST(a_listener_that_refuses_ends_the_texts)
 {
-    (void)state;
     scene s;
     fill(&s, 0);
     refusal r = {0};
@@ -363,9 +355,8 @@ static void a_listener_that_refuses_ends_the_texts(void **state)
 }
 
 /* As many tokens as may be asked for: a text at a time, and each ends with the context. */
-static void many_tokens_are_written_text_by_text(void **state)
+TEST(many_tokens_are_written_text_by_text)
 {
-    (void)state;
     scene s;
     fill(&s, 0);
     tiny_shape shape = tiny_shape_default();
@@ -395,16 +386,13 @@ static void many_tokens_are_written_text_by_text(void **state)
     cgam_lm_close(lm);
 }
 
-static void words_become_edits(void **state)
+TEST(words_become_edits)
 {
-    (void)state;
     scene s;
     fill(&s, 0);
-    cgam_lm *lm = model_tiny(env, tiny_shape_default());
-    char path[] = "/tmp/cgam-edit-XXXXXX.npy", word[128];
-    int file = mkstemps(path, 4);
-    assert_true(file >= 0);
-    close(file);
+    OWNED(cgam_lm) lm = model_tiny(env, tiny_shape_default());
+    const char *path = folder_file("t.npy");
+    char word[128];
     float rows[4][WIDTH];
     for (int l = 0; l < 4; l++)
         for (int j = 0; j < WIDTH; j++) rows[l][j] = (float)(100 * l + j);
@@ -497,15 +485,13 @@ static void words_become_edits(void **state)
     CHECK_MESSAGE(env, "has 3 dimensions, a vector has one or two");
     cgam_edit_set_free(set);
     unlink(path);
-    cgam_lm_close(lm);
 }
 
 /* Rows of control vectors; the folder's name has an ending too, and a colon behind it. */
-static void rows_of_other_files_become_edits(void **state)
+TEST(rows_of_other_files_become_edits)
 {
-    (void)state;
     static const char *const endings[] = {".safetensors", ".gguf"};
-    cgam_lm *lm = model_tiny(env, tiny_shape_default());
+    OWNED(cgam_lm) lm = model_tiny(env, tiny_shape_default());
     float rows[3][WIDTH], wide[4][WIDTH + 32];
     for (int l = 0; l < 3; l++)
         for (int j = 0; j < WIDTH; j++) rows[l][j] = l > 0 ? (float)(100 * l + j) : 0;
@@ -545,7 +531,6 @@ static void rows_of_other_files_become_edits(void **state)
         cgam_edit_set_free(set);
     }
     assert_int_equal(rmdir(folder), 0);
-    cgam_lm_close(lm);
 }
 
 static char tiny_path[64];
@@ -586,9 +571,8 @@ static int all_of_it(cgam_env *on, void *arg)
     return status;
 }
 
-static void memory_that_is_refused_is_no_more_than_that(void **state)
+TEST(memory_that_is_refused_is_no_more_than_that)
 {
-    (void)state;
     cgam_lm_close(model_tiny(env, tiny_shape_default())); /* skips without libllama */
     snprintf(tiny_path, sizeof tiny_path, "/tmp/cgam-generate-%d.gguf", (int)getpid());
     tiny_write(tiny_path, tiny_shape_default());
@@ -599,19 +583,4 @@ static void memory_that_is_refused_is_no_more_than_that(void **state)
     unlink(tiny_path);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_cache_gives_what_running_all_anew_gives),
-        cmocka_unit_test(draws_depend_on_the_seed_alone),
-        cmocka_unit_test(a_stop_word_ends_a_text_and_is_not_told),
-        cmocka_unit_test(an_interruption_leaves_what_there_is),
-        cmocka_unit_test(what_cannot_be_generated_is_named),
-        cmocka_unit_test(a_listener_that_refuses_ends_the_texts),
-        cmocka_unit_test(many_tokens_are_written_text_by_text),
-        cmocka_unit_test(words_become_edits),
-        cmocka_unit_test(rows_of_other_files_become_edits),
-        cmocka_unit_test(memory_that_is_refused_is_no_more_than_that),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

@@ -2,10 +2,6 @@
 #include "lm/iq2.h"
 #include "support/check.h"
 
-#include <cgam/rng.h>
-#include <math.h>
-#include <string.h>
-
 static uint8_t grid[256][8]; /* any will do; ggml's holds 8, 25 and 43 */
 static int kinds;            /* of numbers in it */
 static int first_bit;        /* of the signs: another layout when it is not 0 */
@@ -45,9 +41,8 @@ static void fill(cgam_rng *rng)
             grid[k][j] = (uint8_t)(1 + 17 * cgam_rng_below(rng, (uint64_t)kinds));
 }
 
-static void what_is_learned_gives_the_same_bits(void **state)
+TEST(what_is_learned_gives_the_same_bits)
 {
-    (void)state;
     enum { BLOCKS = 500, NUMBERS = BLOCKS * CGAM_IQ2_NUMBERS };
     static cgam_iq2 tables;
     static uint8_t blocks[BLOCKS * CGAM_IQ2_BYTES], codes[NUMBERS];
@@ -70,22 +65,12 @@ static void what_is_learned_gives_the_same_bits(void **state)
     }
 }
 
-static void a_judge_of_another_layout_is_not_believed(void **state)
+TEST(a_judge_of_another_layout_is_not_believed)
 {
-    (void)state;
     static cgam_iq2 tables;
     cgam_rng rng = cgam_rng_stream(6, 0);
     kinds = 3;
     fill(&rng);
     first_bit = 1;
     assert_false(cgam_iq2_learn(judge, &tables));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_learned_gives_the_same_bits),
-        cmocka_unit_test(a_judge_of_another_layout_is_not_believed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,14 @@
 /* The layer x token picture, against sums written out in double, and against states of prefixes: what
  * a token says does not depend on what follows it. */
 #define ENV_THREADS 2
+#include "lm/lens.h"
 #include "support/failing_alloc.h"
 #include "support/models.h"
 #include "support/one_env.h"
 
-#include <cgam/lens_view.h>
-#include <cgam/rng.h>
-#include <string.h>
+#include <cgam/lm.h>
+
+#include "support/owned.h"
 
 enum { VOCAB = 37, WIDTH = 8, LAYERS = 3, TOP = 4 };
 
@@ -32,10 +33,9 @@ static void probabilities(const cgam_lens *lens, cgam_lens_kind kind, const floa
     for (int k = 0; k < VOCAB; k++) p[k] /= sum;
 }
 
-static void cells_are_what_sums_say(void **state)
+TEST(cells_are_what_sums_say)
 {
-    (void)state;
-    cgam_lens *lens = small_lens(env);
+    OWNED(cgam_lens) lens = small_lens(env);
     assert_non_null(lens);
     float H[LAYERS * (WIDTH + 5)];
     cgam_rng rng = cgam_rng_stream(4, 0);
@@ -87,20 +87,18 @@ static void cells_are_what_sums_say(void **state)
     }
     CHECK_FAILS(env, CGAM_E_VALUE,
                 cgam_lens_look(lens, CGAM_LENS_RAW, 1, (float[WIDTH]){NAN}, WIDTH, 1, &cell, word));
-    cgam_lens_free(lens);
 }
 
 /* Two words with the same row: at the layer before the last both stand above the answer or none does, and the first of
  * equals is the first of the list. */
-static void of_words_that_score_alike_the_first_comes_first(void **state)
+TEST(of_words_that_score_alike_the_first_comes_first)
 {
-    (void)state;
     static const float Z[3 * 2] = {1, 0, 1, 0, 0, 1};
     static const float gain[] = {1, 1};
     const cgam_lens_parts parts = {
         .vocab = 3, .width = 2, .Z = Z, .gain = gain, .norm = {.epsilon = 1e-5}};
     const float H[2 * 2] = {0.5F, 0.5F, 0, 1}; /* all three alike, then the third alone */
-    cgam_lens *lens;
+    OWNED(cgam_lens) lens = NULL;
     cgam_lens_cell cells[2];
     cgam_lens_word words[2 * 3];
     CHECK_STATUS(env, cgam_lens_make(env, &parts, &lens));
@@ -109,14 +107,12 @@ static void of_words_that_score_alike_the_first_comes_first(void **state)
     assert_int_equal(cells[0].rank_final, 2); /* two of equals stand before it */
     assert_int_equal(words[3].token, 2);
     assert_int_equal(cells[1].rank_final, 0);
-    cgam_lens_free(lens);
 }
 
-static void a_picture_is_that_of_its_prefixes(void **state)
+TEST(a_picture_is_that_of_its_prefixes)
 {
-    (void)state;
     cgam_lm *lm = model_tiny(env, tiny_shape_default());
-    cgam_lens *lens;
+    OWNED(cgam_lens) lens = NULL;
     CHECK_STATUS(env, cgam_lens_new(lm, &lens));
     const char *text = "the capital of France is";
     cgam_lens_view_opts opts = cgam_lens_view_opts_default();
@@ -125,7 +121,7 @@ static void a_picture_is_that_of_its_prefixes(void **state)
     opts.exact = true;
     CHECK_STATUS(env, cgam_lens_view_make(lm, lens, text, &opts, &view));
     int32_t *tokens;
-    int64_t n, d = cgam_lens_width(lens);
+    int64_t n, d = lens->width;
     CHECK_STATUS(env, cgam_lm_tokenize(lm, text, true, &tokens, &n));
     assert_int_equal(view.tokens, n);
     assert_int_equal(view.layers, 4);
@@ -157,7 +153,6 @@ static void a_picture_is_that_of_its_prefixes(void **state)
     CHECK_STATUS(env, cgam_lens_view_make(lm, lens, text, NULL, &view));
     assert_int_equal(view.top, cgam_lens_view_opts_default().top);
     cgam_lens_view_free(env, &view);
-    cgam_lens_free(lens);
     cgam_lm_close(lm);
 }
 
@@ -167,26 +162,12 @@ static int look(cgam_env *failing, void *arg)
     cgam_lens_cell cells[2];
     cgam_lens_word words[2];
     static const float H[2 * WIDTH] = {1, 2, 3, [9] = 5};
-    cgam_lens *lens = small_lens(failing);
+    OWNED(cgam_lens) lens = small_lens(failing);
     cgam_status status =
         lens ? cgam_lens_look(lens, CGAM_LENS_RAW, 2, H, WIDTH, 1, cells, words) : CGAM_E_NOMEM;
-    cgam_lens_free(lens);
     return status;
 }
 
-static void no_memory_is_survived(void **state)
-{
-    (void)state;
-    assert_true(check_every_allocation(look, NULL) > 3);
-}
+TEST(no_memory_is_survived) { assert_true(check_every_allocation(look, NULL) > 3); }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cells_are_what_sums_say),
-        cmocka_unit_test(of_words_that_score_alike_the_first_comes_first),
-        cmocka_unit_test(a_picture_is_that_of_its_prefixes),
-        cmocka_unit_test(no_memory_is_survived),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

@@ -4,9 +4,6 @@
 #include "support/one_env.h"
 #include "support/tiny_gguf.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { VALUES = 64, MANY = 513 };
@@ -77,9 +74,8 @@ static cgam_gguf_value value(const char *name, cgam_gguf_kind kind, uint64_t cou
                              .items = items};
 }
 
-static void a_key_that_cannot_be_is_refused_by_its_name(void **state)
+TEST_WITH(read_model, forget_model, a_key_that_cannot_be_is_refused_by_its_name)
 {
-    (void)state;
     static uint32_t many[MANY], two = 2, none = 0, four = 4, five = 5;
     static const uint32_t heads[] = {4, 4, 0}, shared[] = {4, 8, 4}, odd[] = {16, 16, 18};
     static const float half = 0.5F, infinite = INFINITY;
@@ -152,9 +148,8 @@ static void a_key_that_cannot_be_is_refused_by_its_name(void **state)
     assert_int_equal(wrong, 0);
 }
 
-static void experts_are_at_most_as_many_as_there_are(void **state)
+TEST_WITH(read_model, forget_model, experts_are_at_most_as_many_as_there_are)
 {
-    (void)state;
     static const uint32_t four = 4, used[] = {2, 4, 5};
     for (uint64_t n = 1; n <= 3; n++) {
         const cgam_gguf_value both[] = {value("llama.expert_count", CGAM_GGUF_U32, 1, &four),
@@ -162,15 +157,4 @@ static void experts_are_at_most_as_many_as_there_are(void **state)
         CHECK_FAILS(env, n < 3 ? CGAM_OK : CGAM_E_FORMAT, check_with("llama", 2, both));
     }
     CHECK_MESSAGE(env, "does not fit the number of experts");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_key_that_cannot_be_is_refused_by_its_name, read_model,
-                                        forget_model),
-        cmocka_unit_test_setup_teardown(experts_are_at_most_as_many_as_there_are, read_model,
-                                        forget_model),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

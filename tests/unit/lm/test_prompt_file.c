@@ -3,8 +3,6 @@
 #include "support/failing_alloc.h"
 #include "support/one_env.h"
 
-#include <string.h>
-
 static cgam_status read_bytes(cgam_env *with, const char *bytes, cgam_prompt_file **out)
 {
     const cgam_file file = cgam_file_borrow(bytes, strlen(bytes));
@@ -21,9 +19,8 @@ static void expect(const cgam_prompt_file *file, int64_t i, int64_t line, const 
     else assert_null(p.label);
 }
 
-static void a_line_is_a_prompt_as_it_stands(void **state)
+TEST(a_line_is_a_prompt_as_it_stands)
 {
-    (void)state;
     cgam_prompt_file *file;
     CHECK_STATUS(env, read_bytes(env,
                                  "\xef\xbb\xbf one blank before, two after  \r\n\n \t\n"
@@ -36,9 +33,8 @@ static void a_line_is_a_prompt_as_it_stands(void **state)
     cgam_prompt_file_close(file);
 }
 
-static void json_lines_carry_labels(void **state)
+TEST(json_lines_carry_labels)
 {
-    (void)state;
     cgam_prompt_file *file;
     CHECK_STATUS(env, read_bytes(env,
                                  "\n  {\"prompt\": \"a\\nb\", \"label\": \"\xc3\xa9t\xc3\xa9\"}\n"
@@ -50,9 +46,8 @@ static void json_lines_carry_labels(void **state)
     cgam_prompt_file_close(file);
 }
 
-static void bad_lines_are_named(void **state)
+TEST(bad_lines_are_named)
 {
-    (void)state;
     static const struct {
         const char *bytes, *words;
     } cases[] = {{"", "p.txt: no prompts"},
@@ -94,22 +89,12 @@ static int read_many(cgam_env *with, void *arg)
     return status;
 }
 
-static void every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
-    (void)state;
     check_every_allocation(read_two, NULL);
     static char many[2 * 4096 + 1];
     for (int i = 0; i < 4096; i++) memcpy(many + 2 * (size_t)i, "a\n", 2);
     assert_true(check_every_place(read_many, many) > 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_line_is_a_prompt_as_it_stands),
-        cmocka_unit_test(json_lines_carry_labels),
-        cmocka_unit_test(bad_lines_are_named),
-        cmocka_unit_test(every_allocation_may_fail),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

@@ -3,9 +3,7 @@
 #include "support/models.h"
 #include "support/objects.h"
 
-#include <cgam/generate.h>
-#include <cgam/rng.h>
-#include <string.h>
+#include <cgam/lm.h>
 
 enum { GROUPS = 3, EACH = 4, PROMPTS = GROUPS * EACH, TOKENS = 17, WIDTH = 64, VOCAB = 512 };
 
@@ -107,9 +105,8 @@ static void open_model(void)
     assert_true(info.width == WIDTH && info.layers == 3 && info.vocab <= VOCAB);
 }
 
-static void prompts_that_begin_alike_are_as_if_alone(void **state)
+TEST_WITH(set_up, tear_down, prompts_that_begin_alike_are_as_if_alone)
 {
-    (void)state;
     open_model();
     for (int exact = 0; exact < 2; exact++) {
         sheet *together = observe(exact, false), *alone = observe(exact, true);
@@ -128,9 +125,8 @@ static void prompts_that_begin_alike_are_as_if_alone(void **state)
     cgam_lm_close(s.lm);
 }
 
-static void candidates_of_stems_are_as_if_alone(void **state)
+TEST_WITH(set_up, tear_down, candidates_of_stems_are_as_if_alone)
 {
-    (void)state;
     open_model();
     enum { WORDS = 3, CANDIDATES = WORDS * PROMPTS };
     static const int32_t words[WORDS][3] = {{5, 6, 7}, {8, 9, 10}, {11, 12, 13}};
@@ -148,9 +144,8 @@ static void candidates_of_stems_are_as_if_alone(void **state)
     cgam_lm_close(s.lm);
 }
 
-static void texts_of_stems_are_as_if_alone(void **state)
+TEST_WITH(set_up, tear_down, texts_of_stems_are_as_if_alone)
 {
-    (void)state;
     open_model();
     for (int exact = 0; exact < 2; exact++) {
         cgam_lm_text together[PROMPTS], alone;
@@ -172,14 +167,4 @@ static void texts_of_stems_are_as_if_alone(void **state)
         cgam_lm_texts_free(s.lm, PROMPTS, together);
     }
     cgam_lm_close(s.lm);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(prompts_that_begin_alike_are_as_if_alone, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(candidates_of_stems_are_as_if_alone, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(texts_of_stems_are_as_if_alone, set_up, tear_down)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

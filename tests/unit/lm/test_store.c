@@ -5,19 +5,19 @@
 #include "support/objects.h"
 
 #include <cgam/io.h>
-#include <cgam/rng.h>
-#include <cgam/store.h>
+#include <cgam/lm.h>
 #include <signal.h>
 #include <sqlite3.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
+
+#include "support/owned.h"
 
 enum { PROMPTS = 240, LONGEST = 24, SKIPPED = 77, LAID_ASIDE = 8, KILLS = 20 };
 
 static int32_t tokens[PROMPTS][LONGEST];
 static cgam_lm_prompt prompts[PROMPTS];
-static char path[64], model[64];
+static const char *path;
 
 static int set_up(void **state)
 {
@@ -27,39 +27,22 @@ static int set_up(void **state)
         for (int k = 0; k < LONGEST; k++) tokens[i][k] = (int32_t)cgam_rng_below(&rng, 270);
         prompts[i] = (cgam_lm_prompt){tokens[i], 1 + cgam_rng_below(&rng, LONGEST)};
     }
-    snprintf(path, sizeof path, "/tmp/cgam-store-%d.db", (int)getpid());
-    snprintf(model, sizeof model, "/tmp/cgam-store-%d.gguf", (int)getpid());
-    tiny_write(model, tiny_shape_default());
+    path = folder_file("s.db");
+    model_file(0);
     return 0;
 }
 
 static void remove_store(void)
 {
-    char side[80];
-    unlink(path);
-    snprintf(side, sizeof side, "%s-wal", path);
-    unlink(side);
-    snprintf(side, sizeof side, "%s-shm", path);
-    unlink(side);
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    remove_store();
-    unlink(model);
-    return 0;
+    static const char *const files[] = {"s.db", "s.db-wal", "s.db-shm"};
+    for (int i = 0; i < 3; i++) unlink(folder_file(files[i]));
 }
 
 static cgam_lm *open_model(cgam_env *env)
 {
     cgam_lm *lm = NULL;
-    cgam_status status = cgam_lm_open(env, model, &lm);
-    if (status == CGAM_E_NOT_FOUND || status == CGAM_E_UNSUPPORTED) {
-        print_message("skipped: %s\n", cgam_env_message(env));
-        skip();
-    }
-    CHECK_STATUS(env, status);
+    cgam_status status = cgam_lm_open(env, folder_file("m.gguf"), &lm);
+    need_llama(env, status);
     return lm;
 }
 
@@ -80,7 +63,7 @@ static void write_all(void)
     cgam_env_opts one = {.threads = 1};
     cgam_collect_opts opts = small_batches();
     if (cgam_env_new(&one, &env) != CGAM_OK) _exit(3);
-    cgam_status status = cgam_lm_open(env, model, &lm);
+    cgam_status status = cgam_lm_open(env, folder_file("m.gguf"), &lm);
     if (status == CGAM_E_NOT_FOUND || status == CGAM_E_UNSUPPORTED) _exit(SKIPPED);
     if (status == CGAM_OK) status = cgam_store_open(env, path, true, &store);
     if (status == CGAM_OK)
@@ -89,9 +72,8 @@ static void write_all(void)
 }
 
 /* Comes first: children are made before this process has loaded libllama or started threads. */
-static void a_killed_writer_loses_one_batch_at_most(void **state)
+TEST(a_killed_writer_loses_one_batch_at_most)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream((uint64_t)time(NULL), 0);
     int64_t killed = 0, rows = 0;
     int finished = 0; /* stores that were completed across kills, and laid aside */
@@ -134,12 +116,12 @@ static void a_killed_writer_loses_one_batch_at_most(void **state)
     }
     print_message("killed %d times; %d stores completed, %d of %d rows in the last\n", (int)killed,
                   finished, (int)rows, PROMPTS);
-    cgam_env *env = object_env(1);
-    cgam_lm *lm = open_model(env);
+    OWNED(cgam_env) env = object_env(1);
+    OWNED(cgam_lm) lm = open_model(env);
     cgam_lm_info info = cgam_lm_describe(lm);
     int64_t one = (info.layers + 1) * info.width;
-    float *resumed = calloc((size_t)(PROMPTS * one), sizeof *resumed);
-    float *whole = calloc((size_t)(PROMPTS * one), sizeof *whole);
+    OWNED_BLOCK(float) resumed = calloc((size_t)(PROMPTS * one), sizeof *resumed);
+    OWNED_BLOCK(float) whole = calloc((size_t)(PROMPTS * one), sizeof *whole);
     cgam_store *store;
     cgam_collected report;
     cgam_collect_opts opts = small_batches();
@@ -164,10 +146,6 @@ static void a_killed_writer_loses_one_batch_at_most(void **state)
         cgam_store_close(store);
         unlink(aside);
     }
-    free(resumed);
-    free(whole);
-    cgam_lm_close(lm);
-    cgam_env_free(env);
 }
 
 /* Holds the lock of one who changes a new store, says so, and lets go. */
@@ -184,9 +162,8 @@ static void be_first(int told)
 }
 
 /* SQLite does not wait by itself here: see log_ahead in store.c. */
-static void who_comes_second_to_a_new_store_waits(void **state)
+TEST(who_comes_second_to_a_new_store_waits)
 {
-    (void)state;
     int ends[2], ended;
     char word;
     remove_store();
@@ -207,18 +184,17 @@ static void who_comes_second_to_a_new_store_waits(void **state)
     remove_store();
 }
 
-static void states_come_back_as_they_went_in(void **state)
+TEST(states_come_back_as_they_went_in)
 {
-    (void)state;
-    cgam_env *env = object_env(2);
-    cgam_lm *lm = open_model(env);
+    OWNED(cgam_env) env = object_env(2);
+    OWNED(cgam_lm) lm = open_model(env);
     cgam_lm_info info = cgam_lm_describe(lm);
     int64_t one = (info.layers + 1) * info.width, n = 20;
     float *a = calloc((size_t)(n * one), sizeof *a), *b = calloc((size_t)(n * one), sizeof *b);
     const cgam_dtype dtypes[] = {CGAM_F32, CGAM_F16, CGAM_BF16};
     for (int t = 0; t < 3; t++) {
         remove_store();
-        cgam_store *store;
+        OWNED(cgam_store) store = NULL;
         cgam_collected report;
         cgam_collect_opts opts = cgam_collect_opts_default();
         opts.dtype = dtypes[t];
@@ -229,19 +205,14 @@ static void states_come_back_as_they_went_in(void **state)
         CHECK_STATUS(env, cgam_lm_collect(lm, store, n, prompts, NULL, &opts, b, &report));
         assert_int_equal(report.found, n);
         assert_memory_equal(a, b, (size_t)(n * one) * sizeof *a);
-        cgam_store_close(store);
     }
     free(a);
     free(b);
-    cgam_lm_close(lm);
-    cgam_env_free(env);
 }
 
-static void damage_is_noticed_and_mended(void **state)
+TEST_ENV(damage_is_noticed_and_mended)
 {
-    (void)state;
-    cgam_env *env = object_env(1);
-    cgam_lm *lm = open_model(env);
+    OWNED(cgam_lm) lm = open_model(env);
     remove_store();
     cgam_store *store;
     cgam_store_verdict verdict;
@@ -270,14 +241,10 @@ static void damage_is_noticed_and_mended(void **state)
     CHECK_STATUS(env, cgam_store_check(store, &verdict));
     assert_true(verdict.sound);
     cgam_store_close(store);
-    cgam_lm_close(lm);
-    cgam_env_free(env);
 }
 
-static void files_that_are_no_stores_are_refused(void **state)
+TEST_ENV(files_that_are_no_stores_are_refused)
 {
-    (void)state;
-    cgam_env *env = object_env(1);
     cgam_store *store;
     remove_store();
     CHECK_FAILS(env, CGAM_E_NOT_FOUND, cgam_store_open(env, path, false, &store));
@@ -293,7 +260,6 @@ static void files_that_are_no_stores_are_refused(void **state)
     fclose(f);
     CHECK_FAILS(env, CGAM_E_FORMAT, cgam_store_open(env, path, true, &store));
     assert_null(store);
-    cgam_env_free(env);
 }
 
 /* Statements that damage the tables of a store, and what is said of it then. */
@@ -314,21 +280,18 @@ static const struct {
 
 static cgam_status look(cgam_env *env)
 {
-    cgam_store *store;
+    OWNED(cgam_store) store = NULL;
     cgam_store_verdict verdict;
     int64_t rows;
     cgam_status status = cgam_store_open(env, path, false, &store);
     if (status == CGAM_OK) status = cgam_store_export(store, NULL, "/tmp/cgam-damaged.npy", &rows);
     if (status == CGAM_OK) status = cgam_store_check(store, &verdict);
-    cgam_store_close(store);
     return status;
 }
 
-static void tables_that_are_damaged_are_bad_input(void **state)
+TEST_ENV(tables_that_are_damaged_are_bad_input)
 {
-    (void)state;
-    cgam_env *env = object_env(1);
-    cgam_lm *lm = open_model(env);
+    OWNED(cgam_lm) lm = open_model(env);
     for (size_t i = 0; i < sizeof damages / sizeof *damages; i++) {
         cgam_store *store;
         sqlite3 *db;
@@ -343,18 +306,14 @@ static void tables_that_are_damaged_are_bad_input(void **state)
         CHECK_MESSAGE(env, damages[i].said);
     }
     remove_store();
-    cgam_lm_close(lm);
-    cgam_env_free(env);
 }
 
-static void states_are_exported_with_names_and_shapes(void **state)
+TEST_ENV(states_are_exported_with_names_and_shapes)
 {
-    (void)state;
-    cgam_env *env = object_env(1);
-    cgam_lm *lm = open_model(env);
+    OWNED(cgam_lm) lm = open_model(env);
     cgam_lm_info info = cgam_lm_describe(lm);
     remove_store();
-    cgam_store *store;
+    OWNED(cgam_store) store = NULL;
     int64_t rows;
     char file[80], member[96];
     CHECK_STATUS(env, cgam_store_open(env, path, true, &store));
@@ -374,9 +333,6 @@ static void states_are_exported_with_names_and_shapes(void **state)
     unlink(file);
     snprintf(file, sizeof file, "%s.index.csv", path);
     unlink(file);
-    cgam_store_close(store);
-    cgam_lm_close(lm);
-    cgam_env_free(env);
 }
 
 /* ---- The index ---------------------------------------------------------------------------- */
@@ -414,15 +370,13 @@ static void check_i64(cgam_env *env, const char *name, int64_t n, const int64_t 
 }
 
 /* Two series; their second prompts are the same tokens, so that a state has two places. */
-static void an_index_says_what_each_row_is(void **state)
+TEST_ENV(an_index_says_what_each_row_is)
 {
-    (void)state;
-    cgam_env *env = object_env(1);
-    cgam_lm *lm = open_model(env);
+    OWNED(cgam_lm) lm = open_model(env);
     cgam_lm_info info = cgam_lm_describe(lm);
     const size_t one = (size_t)((info.layers + 1) * info.width);
     remove_store();
-    cgam_store *store;
+    OWNED(cgam_store) store = NULL;
     int64_t rows;
     static const int32_t words[] = {70, 71, 72, 73, 74, 75};
     const cgam_lm_prompt few[] = {{words, 2}, {words, 3}, {words, 6}};
@@ -433,7 +387,7 @@ static void an_index_says_what_each_row_is(void **state)
     const cgam_store_place without[] = {{"a", NULL, "down", -1, -1, 0},
                                         {"a", NULL, NULL, -1, -1, 1}};
     static const char *const texts[] = {"first", "say \"no\"", "third"};
-    float *states = malloc(5 * one * sizeof *states);
+    OWNED_BLOCK(float) states = malloc(5 * one * sizeof *states);
     assert_non_null(states);
     cgam_collect_opts opts = small_batches();
     CHECK_STATUS(env, cgam_store_open(env, path, true, &store));
@@ -464,10 +418,6 @@ static void an_index_says_what_each_row_is(void **state)
     cgam_array_close(env, &array);
     unlink(states_file);
     unlink(index_file);
-    cgam_store_close(store);
-    free(states);
-    cgam_lm_close(lm);
-    cgam_env_free(env);
 }
 
 /* The spans of one prompt put together, [L + 1, tokens, d]. */
@@ -488,12 +438,10 @@ static cgam_status gather(void *user, const cgam_lm_span *span)
     return CGAM_OK;
 }
 
-static void states_of_all_tokens_come_back(void **state)
+TEST_ENV(states_of_all_tokens_come_back)
 {
-    (void)state;
     enum { COUNT = 12 };
-    cgam_env *env = object_env(1);
-    cgam_lm *lm = open_model(env);
+    OWNED(cgam_lm) lm = open_model(env);
     cgam_lm_info info = cgam_lm_describe(lm);
     remove_store();
     cgam_store *store;
@@ -549,15 +497,11 @@ static void states_of_all_tokens_come_back(void **state)
                 cgam_lm_collect(lm, store, 2, prompts, NULL, &opts, NULL, &report));
     cgam_store_close(store);
     free(last), free(stored), free(run);
-    cgam_lm_close(lm);
-    cgam_env_free(env);
 }
 
-static void a_store_of_the_first_version_is_brought_up(void **state)
+TEST_ENV(a_store_of_the_first_version_is_brought_up)
 {
-    (void)state;
-    cgam_env *env = object_env(1);
-    cgam_lm *lm = open_model(env);
+    OWNED(cgam_lm) lm = open_model(env);
     remove_store();
     cgam_store *store;
     cgam_collected report;
@@ -591,23 +535,6 @@ static void a_store_of_the_first_version_is_brought_up(void **state)
     unlink(states_file);
     unlink(index_file);
     cgam_store_close(store);
-    cgam_lm_close(lm);
-    cgam_env_free(env);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_killed_writer_loses_one_batch_at_most),
-        cmocka_unit_test(who_comes_second_to_a_new_store_waits),
-        cmocka_unit_test(states_come_back_as_they_went_in),
-        cmocka_unit_test(damage_is_noticed_and_mended),
-        cmocka_unit_test(files_that_are_no_stores_are_refused),
-        cmocka_unit_test(tables_that_are_damaged_are_bad_input),
-        cmocka_unit_test(states_are_exported_with_names_and_shapes),
-        cmocka_unit_test(an_index_says_what_each_row_is),
-        cmocka_unit_test(states_of_all_tokens_come_back),
-        cmocka_unit_test(a_store_of_the_first_version_is_brought_up),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, NULL)

@@ -3,19 +3,20 @@
  * nothing is left out of what comes. */
 #include "lm/store.h"
 #include "support/failing_alloc.h"
+#include "support/folder.h"
 #include "support/objects.h"
 
 #include <cgam/io.h>
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "support/owned.h"
 
 enum { LAYERS = 1, WIDTH = 4, NUMBERS = (LAYERS + 1) * WIDTH, ROWS = 3 };
 #define MODEL "0123456789abcdef"
 
-static char folder[64], path[96], states[96], all_tokens[96];
+static const char *path, *states, *all_tokens;
 
 /* ---- Calls that fail -------------------------------------------------------------------------- */
 static int64_t fail_at, seen;
@@ -63,12 +64,10 @@ static void put_in(const char *name, sqlite3_syscall_ptr ours, sqlite3_syscall_p
 static int set_up(void **state)
 {
     (void)state;
-    snprintf(folder, sizeof folder, "%s/cgam-store-XXXXXX",
-             access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-    assert_non_null(mkdtemp(folder));
-    snprintf(path, sizeof path, "%s/s.db", folder);
-    snprintf(states, sizeof states, "%s/x.npz", folder);
-    snprintf(all_tokens, sizeof all_tokens, "%s/x.safetensors", folder);
+    folder_in_memory();
+    path = folder_file("s.db");
+    states = folder_file("x.npz");
+    all_tokens = folder_file("x.safetensors");
     sqlite3_shutdown();
     assert_int_equal(sqlite3_config(SQLITE_CONFIG_GETMALLOC, &memory), SQLITE_OK);
     sqlite3_mem_methods ours = memory;
@@ -77,14 +76,6 @@ static int set_up(void **state)
     sqlite3_config(SQLITE_CONFIG_LOOKASIDE, 0, 0); /* small blocks are asked for too */
     assert_int_equal(sqlite3_initialize(), SQLITE_OK);
     return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    return system(command) == 0 ? 0 : -1;
 }
 
 /* ---- A store without a model ------------------------------------------------------------------ */
@@ -164,11 +155,10 @@ static cgam_status look(cgam_env *env, cgam_store *store)
 static int use(cgam_env *env, void *arg)
 {
     (void)arg;
-    cgam_store *store;
+    OWNED(cgam_store) store = NULL;
     cgam_status status = cgam_store_open(env, path, true, &store);
     if (status == CGAM_OK) status = fill(store);
     if (status == CGAM_OK) status = look(env, store);
-    cgam_store_close(store);
     return status;
 }
 
@@ -206,9 +196,8 @@ static bool one_run(int64_t k, bool good, bool anew, cgam_status wanted)
 /* Most calls come from a few loops. */
 static int64_t step_of(int64_t k) { return k < 40 ? 1 : 11; }
 
-static void sqlite_may_find_no_memory(void **state)
+TEST(sqlite_may_find_no_memory)
 {
-    (void)state;
     int64_t runs = 0;
     memory_fails = true;
     for (int anew = 1; anew >= 0; anew--)
@@ -217,9 +206,8 @@ static void sqlite_may_find_no_memory(void **state)
     assert_true(runs > 100);
 }
 
-static void the_disk_may_not_read_or_write(void **state)
+TEST(the_disk_may_not_read_or_write)
 {
-    (void)state;
     int64_t runs = 0;
     put_in("pread64", (sqlite3_syscall_ptr)read_at, (sqlite3_syscall_ptr *)&real_read);
     for (int64_t k = 1; !one_run(k, false, true, CGAM_E_IO); k += step_of(k)) runs++;
@@ -233,12 +221,10 @@ static void the_disk_may_not_read_or_write(void **state)
 }
 
 /* SQLite's check tells of pages that it could not read as of damage: here pages of a row that is longer than one. */
-static void a_page_that_is_not_read_is_not_damage(void **state)
+TEST_ENV(a_page_that_is_not_read_is_not_damage)
 {
-    (void)state;
     static char lengthy[20000];
     static const int errors[] = {EACCES, EIO};
-    cgam_env *env = object_env(1);
     cgam_store *store;
     memset(lengthy, 'x', sizeof lengthy - 1);
     text = lengthy;
@@ -265,23 +251,12 @@ static void a_page_that_is_not_read_is_not_damage(void **state)
     }
     read_error = EACCES;
     put_in("pread64", NULL, NULL);
-    cgam_env_free(env);
 }
 
-static void our_own_memory_may_end(void **state)
+TEST(our_own_memory_may_end)
 {
-    (void)state;
     begin_anew();
     assert_true(check_every_allocation(use, NULL) > 20);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sqlite_may_find_no_memory),
-        cmocka_unit_test(the_disk_may_not_read_or_write),
-        cmocka_unit_test(a_page_that_is_not_read_is_not_damage),
-        cmocka_unit_test(our_own_memory_may_end),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, NULL)

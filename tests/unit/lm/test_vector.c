@@ -1,12 +1,10 @@
 /* Vectors of all layers: files, sums, contrasts; and the verb that makes them. */
+#include "lab/language/vector_make.h"
 #include "lm/vector.h"
 #include "support/failing_alloc.h"
 #include "support/models.h"
 #include "support/objects.h"
 #include "unit/io/scratch.h"
-
-#include <cgam/rng.h>
-#include <string.h>
 
 static cgam_env *env;
 
@@ -31,9 +29,8 @@ static cgam_vector *random_vector(int64_t rows, int64_t width, uint64_t seed)
     return v;
 }
 
-static void files_keep_every_bit(void **state)
+TEST(files_keep_every_bit)
 {
-    (void)state;
     static const char *const names[] = {"v.npy", "v.safetensors", "v.gguf"};
     cgam_vector *v = random_vector(5, 33, 1), *back;
     for (int i = 0; i < 3; i++) {
@@ -73,9 +70,8 @@ static void spoil(const char *from, const char *to, long at, const void *bytes, 
     fclose(f);
 }
 
-static void what_is_no_vector_is_said_in_a_line(void **state)
+TEST(what_is_no_vector_is_said_in_a_line)
 {
-    (void)state;
     cgam_vector *v = random_vector(4, 16, 2), *out;
     CHECK_STATUS(env, cgam_vector_write(v, scratch("a.gguf"), NULL, NULL));
     CHECK_STATUS(env, cgam_vector_open(env, scratch("a.gguf"), &out));
@@ -123,9 +119,8 @@ static void what_is_no_vector_is_said_in_a_line(void **state)
     cgam_vector_free(v);
 }
 
-static void sums_are_sums(void **state)
+TEST(sums_are_sums)
 {
-    (void)state;
     cgam_vector *a = random_vector(3, 8, 4), *b = random_vector(5, 8, 5), *c = NULL, *w;
     char list[1100];
     CHECK_STATUS(env, cgam_vector_write(a, scratch("a.npy"), NULL, NULL));
@@ -169,9 +164,8 @@ static void sums_are_sums(void **state)
 }
 
 /* u maximises |D u|, so D'D u is along u and no other direction does better; both shapes of D. */
-static void a_principal_component_is_one(void **state)
+TEST(a_principal_component_is_one)
 {
-    (void)state;
     const int64_t shapes[][2] = {{6, 20}, {40, 9}};
     for (int s = 0; s < 2; s++) {
         int64_t n = shapes[s][0], d = shapes[s][1];
@@ -219,9 +213,8 @@ static void a_principal_component_is_one(void **state)
     }
 }
 
-static void differences_that_are_alike_give_their_mean(void **state)
+TEST(differences_that_are_alike_give_their_mean)
 {
-    (void)state;
     float D[3 * 12];
     for (int i = 0; i < 36; i++) D[i] = (float)(i % 12) - 5;
     for (int kind = 0; kind < 2; kind++) {
@@ -237,9 +230,8 @@ static void differences_that_are_alike_give_their_mean(void **state)
 }
 
 /* The states of the two texts, run by hand, differ by what the contrast of one pair is. */
-static void a_contrast_of_texts_is_that_of_their_states(void **state)
+TEST(a_contrast_of_texts_is_that_of_their_states)
 {
-    (void)state;
     cgam_lm *lm = model_tiny(env, tiny_shape_default());
     FILE *f = fopen(scratch("c.tsv"), "wb");
     assert_non_null(f);
@@ -294,22 +286,6 @@ static int read_and_contrast(cgam_env *failing, void *arg)
     return status;
 }
 
-static void no_memory_is_survived(void **state)
-{
-    (void)state;
-    assert_true(check_every_allocation(read_and_contrast, NULL) > 8);
-}
+TEST(no_memory_is_survived) { assert_true(check_every_allocation(read_and_contrast, NULL) > 8); }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(files_keep_every_bit),
-        cmocka_unit_test(what_is_no_vector_is_said_in_a_line),
-        cmocka_unit_test(sums_are_sums),
-        cmocka_unit_test(a_principal_component_is_one),
-        cmocka_unit_test(differences_that_are_alike_give_their_mean),
-        cmocka_unit_test(a_contrast_of_texts_is_that_of_their_states),
-        cmocka_unit_test(no_memory_is_survived),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

@@ -5,7 +5,6 @@
 #include "support/one_env.h"
 
 #include <cgam/theory.h>
-#include <math.h>
 
 /* A whole recall of one query, with every vector. */
 typedef struct answer {

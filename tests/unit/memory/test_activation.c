@@ -1,10 +1,9 @@
 /* Recall by entmax: against dense long double in every mode, the energy and its certificates with the
  * constants of the activation, the margin, what is refused. */
+#include "memory/certify.h"
 #include "support/one_env.h"
 
 #include <cgam/theory.h>
-#include <math.h>
-#include <string.h>
 
 static const double orders[] = {1.1, 1.25, 1.5, 1.8, 2};
 enum { ORDERS = 5 };
@@ -66,9 +65,8 @@ static void check_summary(const problem *x, double order, double beta, const dou
     if (support == 1 && (order - 1) * beta * got->gap > 1 + 1e-9) assert_true(got->exact);
 }
 
-static void first_order_agrees_with_a_long_bisection(void **state)
+TEST_WITH(set_up, tear_down, first_order_agrees_with_a_long_bisection)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(3, 0);
     for (int round = 0; round < 60; round++) {
         int64_t n = 2 + cgam_rng_below(&rng, round % 10 ? 30 : 400),
@@ -112,9 +110,8 @@ static double energy_of(const problem *x, double order, double beta, double lamb
 }
 
 /* Small banks by solves of their own, tall ones streamed. */
-static void coupled_recall_rests_where_the_dense_iteration_does(void **state)
+TEST_WITH(set_up, tear_down, coupled_recall_rests_where_the_dense_iteration_does)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(5, 0);
     int streamed = 0, proved = 0;
     for (int round = 0; round < 60; round++) {
@@ -161,9 +158,8 @@ static void coupled_recall_rests_where_the_dense_iteration_does(void **state)
     assert_true(streamed > 3 && proved > 20);
 }
 
-static void the_flow_and_the_branch_end_at_the_same_point(void **state)
+TEST_WITH(set_up, tear_down, the_flow_and_the_branch_end_at_the_same_point)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(7, 0);
     for (int round = 0; round < 15; round++) {
         problem x = draw(&rng, 9, 5);
@@ -185,9 +181,8 @@ static void the_flow_and_the_branch_end_at_the_same_point(void **state)
 
 /* At p = (1/2, 1/2) the slope is beta 2^(A-2), so two tied memories part at
  * beta lambda^2 2^(A-2) = 1 - alpha. */
-static void two_tied_memories_part_where_their_slope_says(void **state)
+TEST_WITH(set_up, tear_down, two_tied_memories_part_where_their_slope_says)
 {
-    (void)state;
     const double Z[] = {1, 0, 1, 0}, q[] = {0.3, 0.7};
     cgam_bank *bank = object_bank(env, 2, 2, Z);
     for (int k = 0; k < ORDERS; k++) {
@@ -214,9 +209,8 @@ static void two_tied_memories_part_where_their_slope_says(void **state)
 }
 
 /* As A goes to 1 the bound goes to softmax's, and what is proved of it stays as good. */
-static void the_bound_is_good_beside_softmax(void **state)
+TEST_WITH(set_up, tear_down, the_bound_is_good_beside_softmax)
 {
-    (void)state;
     const double less[] = {1e-9, 1e-6, 1e-3};
     for (int k = 0; k < 3; k++)
         for (double gap = -3; gap < 8; gap += 0.25)
@@ -229,9 +223,8 @@ static void the_bound_is_good_beside_softmax(void **state)
 }
 
 /* Powers of two, so that nothing rounds: exact at equality, one ulp short of it not. */
-static void the_margin_includes_equality(void **state)
+TEST_WITH(set_up, tear_down, the_margin_includes_equality)
 {
-    (void)state;
     const double Z[] = {1, 0, 0, 0, 1, 0, 0, 0, 0.5}, e[] = {0, 1, 0}, c[] = {0, 0.5, 0};
     const double powers[] = {1.0625, 1.25, 1.5, 2};
     cgam_bank *bank = object_bank(env, 3, 3, Z);
@@ -259,9 +252,8 @@ static void the_margin_includes_equality(void **state)
 
 /* At its edge the margin is decided without rounding, or not at all: where a product or a sum of the scores rounds, nothing is called exact,
  * although double has it so. */
-static void what_rounds_is_not_called_exact(void **state)
+TEST_WITH(set_up, tear_down, what_rounds_is_not_called_exact)
 {
-    (void)state;
     static const struct {
         double z, q, c, lambda, order; /* r = z q + lambda z c, and 0 of the other memory */
         bool exact;
@@ -290,9 +282,8 @@ static void what_rounds_is_not_called_exact(void **state)
     }
 }
 
-static void scores_of_a_million_do_no_harm(void **state)
+TEST_WITH(set_up, tear_down, scores_of_a_million_do_no_harm)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(9, 0);
     for (int round = 0; round < 40; round++) {
         problem x = draw(&rng, 20, 6);
@@ -313,9 +304,8 @@ static void scores_of_a_million_do_no_harm(void **state)
     }
 }
 
-static void what_does_not_go_with_it_is_refused_in_a_line(void **state)
+TEST_WITH(set_up, tear_down, what_does_not_go_with_it_is_refused_in_a_line)
 {
-    (void)state;
     const double Z[] = {1, 0, 0, 1};
     cgam_bank *bank = object_bank(env, 2, 2, Z);
     cgam_recall *plan;
@@ -329,11 +319,11 @@ static void what_does_not_go_with_it_is_refused_in_a_line(void **state)
     o.entmax = 2;
     o.fast = true;
     CHECK_FAILS(env, CGAM_E_ARG, cgam_recall_new(bank, &o, &plan));
-    CHECK_MESSAGE(env, "fast serves softmax");
+    CHECK_MESSAGE(env, "fast requires activation softmax");
     o.fast = false;
     o.none = true;
     CHECK_FAILS(env, CGAM_E_ARG, cgam_recall_new(bank, &o, &plan));
-    CHECK_MESSAGE(env, "none serves softmax");
+    CHECK_MESSAGE(env, "none requires activation softmax");
     const struct {
         const char *name;
         double order; /* -1: no such name */
@@ -350,25 +340,4 @@ static void what_does_not_go_with_it_is_refused_in_a_line(void **state)
         assert_true(again == order);
     }
     cgam_bank_free(bank);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(first_order_agrees_with_a_long_bisection, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(coupled_recall_rests_where_the_dense_iteration_does, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(the_flow_and_the_branch_end_at_the_same_point, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(two_tied_memories_part_where_their_slope_says, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(the_margin_includes_equality, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_rounds_is_not_called_exact, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_bound_is_good_beside_softmax, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(scores_of_a_million_do_no_harm, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_does_not_go_with_it_is_refused_in_a_line, set_up,
-                                        tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

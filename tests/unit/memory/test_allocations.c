@@ -1,13 +1,12 @@
 /* Every allocation of banks, gates, spectra, recalls and theory functions made to fail in turn: the
  * failure comes back as a status with a message, and nothing is left behind. */
+#include "memory/gate.h"
 #include "support/check.h"
 #include "support/dense.h"
 #include "support/failing_alloc.h"
 
 #include <cgam/recall.h>
 #include <cgam/theory.h>
-#include <math.h>
-#include <string.h>
 
 typedef struct scene {
     int64_t n, d;
@@ -156,9 +155,8 @@ static int the_theory(cgam_env *env, void *arg)
     return status;
 }
 
-static void banks_give_back_what_they_had(void **state)
+TEST(banks_give_back_what_they_had)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(13, 0);
     scene x = make(&rng, DENSE_NORMS, 600, 3);
     assert_true(check_every_allocation(a_bank, &x) > 6);
@@ -166,9 +164,8 @@ static void banks_give_back_what_they_had(void **state)
     dense_reset();
 }
 
-static void gates_give_back_what_they_had(void **state)
+TEST(gates_give_back_what_they_had)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(13, 1);
     for (int k = 0; k < 6; k++) { /* tall, wide; critical, nearly so, without memory */
         scene x =
@@ -181,9 +178,8 @@ static void gates_give_back_what_they_had(void **state)
     }
 }
 
-static void spectra_give_back_what_they_had(void **state)
+TEST(spectra_give_back_what_they_had)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(13, 2);
     for (int k = 0; k < 2; k++) {
         scene x = make(&rng, k ? DENSE_ZEROS : DENSE_UNIT, 12, 5);
@@ -194,9 +190,8 @@ static void spectra_give_back_what_they_had(void **state)
     }
 }
 
-static void recalls_give_back_what_they_had(void **state)
+TEST(recalls_give_back_what_they_had)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(13, 3);
     for (int k = 0; k < 16; k++) {
         scene x = make(&rng, DENSE_UNIT, k % 2 ? 5 : 10, k % 2 ? 7 : 4);
@@ -217,9 +212,8 @@ static void recalls_give_back_what_they_had(void **state)
 }
 
 /* Two orthogonal memories, hardly a preference, just before the fold: Newton has to finish it. */
-static void newton_gives_back_what_it_had(void **state)
+TEST(newton_gives_back_what_it_had)
 {
-    (void)state;
     scene x = {.n = 2, .d = 2, .coupled = true, .newton = true, .out = dense_room(20)};
     const double Z[] = {1, 0, 0, 1}, q[] = {1e-10, 0, 0, 1e-10};
     x.Z = Z;
@@ -229,9 +223,8 @@ static void newton_gives_back_what_it_had(void **state)
     dense_reset();
 }
 
-static void theory_functions_give_back_what_they_had(void **state)
+TEST(theory_functions_give_back_what_they_had)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(13, 4);
     for (int k = 0; k < 2; k++) {
         scene x = make(&rng, DENSE_UNIT, k ? 4 : 9, k ? 6 : 4);
@@ -240,17 +233,4 @@ static void theory_functions_give_back_what_they_had(void **state)
         assert_true(check_every_allocation(the_theory, &x) > 50);
         dense_reset();
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(banks_give_back_what_they_had),
-        cmocka_unit_test(gates_give_back_what_they_had),
-        cmocka_unit_test(spectra_give_back_what_they_had),
-        cmocka_unit_test(recalls_give_back_what_they_had),
-        cmocka_unit_test(newton_gives_back_what_it_had),
-        cmocka_unit_test(theory_functions_give_back_what_they_had),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

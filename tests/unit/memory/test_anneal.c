@@ -3,10 +3,8 @@
 #include "support/failing_alloc.h"
 #include "support/one_env.h"
 
-#include <cgam/landscape.h>
+#include <cgam/recall.h>
 #include <cgam/theory.h>
-#include <math.h>
-#include <string.h>
 
 static cgam_recall_opts annealed(double alpha, double beta, double lambda)
 {
@@ -36,9 +34,8 @@ static int count_of(const cgam_anneal *path, cgam_transition_kind kind, double *
 }
 
 /* x = 1 / (1 + exp(-kappa (2x - 1))), kappa = beta lambda^2 / (1 - alpha), splits at kappa = 2. */
-static void two_tied_memories_part_at_their_pitchfork(void **state)
+TEST(two_tied_memories_part_at_their_pitchfork)
 {
-    (void)state;
     const double Z[] = {1, 0, 1, 0}, q[] = {0.3, 0.7};
     cgam_bank *bank = object_bank(env, 2, 2, Z);
     for (int k = 0; k < 12; k++) {
@@ -75,9 +72,8 @@ static void two_tied_memories_part_at_their_pitchfork(void **state)
 
 /* Sparsemax, orthogonal memories, no penalty, lambda = 1: p1 - p2 = beta gap / (1 - beta), which is steep
  * as beta nears 1 / (1 + gap), where it is 1 and the margin all but gone; yet nothing is a transition. */
-static void a_steep_branch_is_no_fold(void **state)
+TEST(a_steep_branch_is_no_fold)
 {
-    (void)state;
     const double Z[] = {1, 0, 0, 1};
     cgam_bank *bank = object_bank(env, 2, 2, Z);
     for (double gap = 1e-2; gap > 5e-7; gap /= 10) {
@@ -124,9 +120,8 @@ static void walk_finely(int64_t n, const double *Y, const double *a, double l2, 
     }
 }
 
-static void the_branch_is_that_of_a_fine_walk(void **state)
+TEST(the_branch_is_that_of_a_fine_walk)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(41, 0);
     int folds = 0, smooth = 0, lower = 0;
     for (int k = 0; k < 100; k++) {
@@ -172,9 +167,8 @@ static void the_branch_is_that_of_a_fine_walk(void **state)
     CHECK_LE(5, smooth);
 }
 
-static void what_cannot_be_annealed_is_refused(void **state)
+TEST(what_cannot_be_annealed_is_refused)
 {
-    (void)state;
     const double Z[] = {1, 0, 0, 1};
     cgam_bank *bank = object_bank(env, 2, 2, Z);
     cgam_recall *plan;
@@ -189,9 +183,8 @@ static void what_cannot_be_annealed_is_refused(void **state)
 
 /* Without room for the factored operator the path is followed by the iteration alone, which ends where the other does; and where
  * the beginning is chosen, the branch is the same from there on. */
-static void the_end_of_a_smooth_branch_is_the_same_by_all_ways(void **state)
+TEST(the_end_of_a_smooth_branch_is_the_same_by_all_ways)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(43, 0);
     enum { N = 6, D = 4 };
     for (int k = 0; k < 4; k++) {
@@ -249,9 +242,8 @@ static int follow(cgam_env *own, void *arg)
     return status;
 }
 
-static void memory_may_end_at_any_turn_of_a_branch(void **state)
+TEST(memory_may_end_at_any_turn_of_a_branch)
 {
-    (void)state;
     const double tied[] = {1, 0, 1, 0}, apart[] = {1, 0, 0, 1, -1, 0}, q[] = {0.3, 0.7},
                  towards[] = {0.02, 0.019}, away[] = {-0.02, 0.03};
     branch cases[] = {
@@ -265,15 +257,4 @@ static void memory_may_end_at_any_turn_of_a_branch(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_end_of_a_smooth_branch_is_the_same_by_all_ways),
-        cmocka_unit_test(memory_may_end_at_any_turn_of_a_branch),
-        cmocka_unit_test(a_steep_branch_is_no_fold),
-        cmocka_unit_test(two_tied_memories_part_at_their_pitchfork),
-        cmocka_unit_test(the_branch_is_that_of_a_fine_walk),
-        cmocka_unit_test(what_cannot_be_annealed_is_refused),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

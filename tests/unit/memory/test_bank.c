@@ -1,22 +1,19 @@
 /* Banks: how rows come in, what is refused and in which words, what the numbers about them are.
  * ctest: labels=threads */
 #define ENV_THREADS 2
+#include "memory/bank.h"
 #include "support/failing_alloc.h"
+#include "support/folder.h"
 #include "support/one_env.h"
 
 #include "num/cpu/widen.h"
 
 #include <cgam/io.h>
 #include <float.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-static void rows_come_back_in_every_type(void **state)
+TEST(rows_come_back_in_every_type)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(6, 0);
     for (int type = CGAM_F64; type <= CGAM_BF16; type++) {
         for (int64_t n = 1; n < 700; n = 3 * n + 1) {
@@ -58,9 +55,8 @@ static void rows_come_back_in_every_type(void **state)
     }
 }
 
-static void borrowed_rows_are_seen_and_copied_rows_are_kept(void **state)
+TEST(borrowed_rows_are_seen_and_copied_rows_are_kept)
 {
-    (void)state;
     double data[] = {1, 2, 3, 4}, row[2];
     cgam_bank_opts opts = cgam_bank_opts_default();
     cgam_bank *borrowed, *copied;
@@ -80,9 +76,8 @@ static void borrowed_rows_are_seen_and_copied_rows_are_kept(void **state)
     cgam_bank_free(NULL);
 }
 
-static void rows_may_lie_apart(void **state)
+TEST(rows_may_lie_apart)
 {
-    (void)state;
     const float data[] = {1, 2, NAN, NAN, 3, 4, NAN, NAN, 5, 6};
     for (int copy = 0; copy < 2; copy++) {
         cgam_bank_opts opts = {.stride = 4, .copy = copy};
@@ -98,9 +93,8 @@ static void rows_may_lie_apart(void **state)
     }
 }
 
-static void rows_become_unit_when_asked(void **state)
+TEST(rows_become_unit_when_asked)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(6, 1);
     for (int type = CGAM_F64; type <= CGAM_BF16; type++) {
         int64_t n = 400, d = 7;
@@ -132,9 +126,8 @@ static void rows_become_unit_when_asked(void **state)
     }
 }
 
-static void norms_that_agree_are_called_equal(void **state)
+TEST(norms_that_agree_are_called_equal)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(6, 2);
     for (int64_t d = 1; d < 2000; d = 3 * d + 1) {
         for (int k = 0; k < 4; k++) {
@@ -156,9 +149,8 @@ static void norms_that_agree_are_called_equal(void **state)
     }
 }
 
-static void what_is_not_a_number_is_named(void **state)
+TEST(what_is_not_a_number_is_named)
 {
-    (void)state;
     static const struct {
         int64_t row, column;
         double value;
@@ -185,9 +177,8 @@ static void what_is_not_a_number_is_named(void **state)
 }
 
 /* Bad rows in several chunks: always the first is named, whoever gets there first. */
-static void the_first_bad_row_is_named(void **state)
+TEST(the_first_bad_row_is_named)
 {
-    (void)state;
     for (int round = 0; round < 200; round++) {
         cgam_env *many = object_env(1 + round % 5);
         double *data = dense_room(4000);
@@ -204,9 +195,8 @@ static void the_first_bad_row_is_named(void **state)
     }
 }
 
-static void rows_too_short_are_not_taken_for_zero(void **state)
+TEST(rows_too_short_are_not_taken_for_zero)
 {
-    (void)state;
     const double data[] = {1, 0, 1e-170, -1e-170, 1e-145, 0};
     cgam_bank *bank;
     CHECK_STATUS(env, cgam_bank_new(env, data, CGAM_F64, 3, 2, NULL, &bank));
@@ -219,9 +209,8 @@ static void rows_too_short_are_not_taken_for_zero(void **state)
     CHECK_MESSAGE(env, "bank: row 0 is too short to normalise");
 }
 
-static void shapes_that_hold_nothing_are_refused(void **state)
+TEST(shapes_that_hold_nothing_are_refused)
 {
-    (void)state;
     const double data[4] = {1, 1, 1, 1};
     cgam_bank *bank;
     CHECK_FAILS(env, CGAM_E_SHAPE, cgam_bank_new(env, data, CGAM_F64, 0, 3, NULL, &bank));
@@ -239,13 +228,9 @@ static void shapes_that_hold_nothing_are_refused(void **state)
     CHECK_FAILS(env, CGAM_E_ARG, cgam_bank_new(env, data, CGAM_F64, 2, 2, &opts, &bank));
 }
 
-static void a_file_becomes_a_bank(void **state)
+TEST(a_file_becomes_a_bank)
 {
-    (void)state;
-    char path[] = "/tmp/cgam-bank-XXXXXX.npy";
-    int file = mkstemps(path, 4);
-    assert_true(file >= 0);
-    close(file);
+    const char *path = folder_file("t.npy");
     const float data[] = {3, 4, 0, 6, 8, 0};
     const int64_t shape[] = {2, 3}, cube[] = {1, 2, 3}, empty[] = {0, 3};
     const int64_t whole[] = {1, 2, 3, 4, 5, 6};
@@ -275,19 +260,4 @@ static void a_file_becomes_a_bank(void **state)
     CHECK_FAILS(env, CGAM_E_NOT_FOUND, cgam_bank_load(env, path, NULL, &bank));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_come_back_in_every_type),
-        cmocka_unit_test(borrowed_rows_are_seen_and_copied_rows_are_kept),
-        cmocka_unit_test(rows_may_lie_apart),
-        cmocka_unit_test(rows_become_unit_when_asked),
-        cmocka_unit_test(norms_that_agree_are_called_equal),
-        cmocka_unit_test(what_is_not_a_number_is_named),
-        cmocka_unit_test(the_first_bad_row_is_named),
-        cmocka_unit_test(rows_too_short_are_not_taken_for_zero),
-        cmocka_unit_test(shapes_that_hold_nothing_are_refused),
-        cmocka_unit_test(a_file_becomes_a_bank),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

@@ -4,8 +4,6 @@
 #include "support/one_env.h"
 
 #include <cgam/theory.h>
-#include <math.h>
-#include <stdio.h>
 
 typedef struct instance {
     int64_t n, d;
@@ -75,9 +73,8 @@ static bool has_other_valleys(const instance *x, const double *p)
     return false;
 }
 
-static void newton_ends_where_plain_iteration_ends(void **state)
+TEST(newton_ends_where_plain_iteration_ends)
 {
-    (void)state;
     enum { COUNT = 6000 };
     int newton = 0, newton_among_several = 0, several = 0, on_a_saddle = 0, past_the_bound = 0;
     for (uint64_t k = 0; k < COUNT; k++) {
@@ -127,9 +124,8 @@ static void newton_ends_where_plain_iteration_ends(void **state)
 /* Two orthogonal memories and a query that hardly decides: x = p_1 - 1/2 solves
  *     x = tanh(beta (q + 2 lambda^2 x) / 2) / 2 ,
  * and close to the fold, beta lambda^2 / 2 = 1, plain iteration gains a factor 1 - 1e-4 a step. */
-static void newton_finishes_where_plain_iteration_crawls(void **state)
+TEST(newton_finishes_where_plain_iteration_crawls)
 {
-    (void)state;
     const double Z[] = {1, 0, 0, 1}, q[] = {1e-10, 0}, beta = 2, l2 = 1 - 1e-4;
     cgam_bank *bank = object_bank(env, 2, 2, Z);
     cgam_recall_opts opts = cgam_recall_opts_default();
@@ -153,11 +149,4 @@ static void newton_finishes_where_plain_iteration_crawls(void **state)
     cgam_bank_free(bank);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(newton_ends_where_plain_iteration_ends),
-        cmocka_unit_test(newton_finishes_where_plain_iteration_crawls),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

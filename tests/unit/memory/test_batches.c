@@ -7,9 +7,7 @@
 
 #include "num/cpu/widen.h"
 
-#include <math.h>
 #include <pthread.h>
-#include <string.h>
 
 enum { QUERIES = 13, TOP = 3 };
 
@@ -125,9 +123,8 @@ static void same_bits(const problem *t, const answers *x, const answers *y, int6
     }
 }
 
-static void a_batch_gives_the_bits_of_each_query_alone(void **state)
+TEST(a_batch_gives_the_bits_of_each_query_alone)
 {
-    (void)state;
     cgam_env *env = object_env(2);
     for (int k = 0; k < 30; k++) {
         cgam_rng rng = cgam_rng_stream(12, (uint64_t)k);
@@ -155,9 +152,8 @@ static void a_batch_gives_the_bits_of_each_query_alone(void **state)
     cgam_env_free(env);
 }
 
-static void threads_do_not_change_a_bit(void **state)
+TEST(threads_do_not_change_a_bit)
 {
-    (void)state;
     static const int threads[] = {1, 2, 5};
     for (int k = 0; k < 30; k++) {
         cgam_rng rng = cgam_rng_stream(12, (uint64_t)(100 + k));
@@ -194,9 +190,8 @@ static void *call(void *arg)
     return NULL;
 }
 
-static void several_threads_may_run_one_plan(void **state)
+TEST(several_threads_may_run_one_plan)
 {
-    (void)state;
     enum { CALLERS = 3 };
     for (int k = 1; k < 5; k++) {
         cgam_rng rng = cgam_rng_stream(12, (uint64_t)(200 + k));
@@ -231,9 +226,8 @@ static bool on_the_tenth(void *user)
     return asked++ >= 10;
 }
 
-static void a_recall_stops_on_request(void **state)
+TEST(a_recall_stops_on_request)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(12, 300);
     problem t = draw(&rng, 3);
     cgam_env_opts opts = {.threads = 2, .interrupted = on_the_tenth};
@@ -249,15 +243,4 @@ static void a_recall_stops_on_request(void **state)
     cgam_bank_free(bank);
     cgam_env_free(env);
     dense_reset();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_batch_gives_the_bits_of_each_query_alone),
-        cmocka_unit_test(threads_do_not_change_a_bit),
-        cmocka_unit_test(several_threads_may_run_one_plan),
-        cmocka_unit_test(a_recall_stops_on_request),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

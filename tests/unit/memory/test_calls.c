@@ -1,16 +1,13 @@
 /* Calls to the system and LAPACK's own requests for memory, each failing in turn, while a bank is read, cut, decomposed and asked. */
+#include "memory/gate.h"
+#include "memory/map.h"
 #include "support/check.h"
 #include "support/failing_calls.h"
 
-#include <cgam/inspect.h>
+#include <cgam/bank.h>
 #include <cgam/io.h>
-#include <cgam/map.h>
-#include <cgam/pack.h>
 #include <cgam/recall.h>
 #include <cgam/theory.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { N = 5, D = 3 };
@@ -78,9 +75,8 @@ static int look_into(cgam_env *env, void *arg)
     return status;
 }
 
-static void a_bank_is_read_and_asked_or_the_failure_named(void **state)
+TEST(a_bank_is_read_and_asked_or_the_failure_named)
 {
-    (void)state;
     files f = make_files();
     assert_true(check_every_call(look_into, &f, NULL) > 20);
     unlink(f.bank);
@@ -116,9 +112,8 @@ static void old_or_new(void *arg, int status, const char *call)
     cgam_env_free(env);
 }
 
-static void a_packed_bank_is_changed_or_stays(void **state)
+TEST(a_packed_bank_is_changed_or_stays)
 {
-    (void)state;
     files f = make_files();
     const int64_t shape[] = {2, D};
     const double two[2 * D] = {3, 0, 0, 0, 3, 0};
@@ -136,13 +131,4 @@ static void a_packed_bank_is_changed_or_stays(void **state)
     unlink(f.more);
     unlink(f.packed);
     assert_int_equal(rmdir(f.dir), 0); /* and nothing else is there */
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_bank_is_read_and_asked_or_the_failure_named),
-        cmocka_unit_test(a_packed_bank_is_changed_or_stays),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,9 +4,6 @@
 #include "support/one_env.h"
 
 #include <cgam/theory.h>
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 typedef struct instance {
     int64_t n, d;
@@ -74,9 +71,8 @@ static double local_contraction(const instance *x, const double *p)
     return x->opts.beta * x->opts.lambda * x->opts.lambda * dense_eigen(n, M, NULL)[n - 1];
 }
 
-static void free_bounds_hold_and_certified_values_are_exact(void **state)
+TEST(free_bounds_hold_and_certified_values_are_exact)
 {
-    (void)state;
     int exact = 0;
     for (uint64_t k = 0; k < 800; k++) {
         instance x = draw(k, 20);
@@ -109,9 +105,8 @@ static void free_bounds_hold_and_certified_values_are_exact(void **state)
     assert_true(exact > 700);
 }
 
-static void an_error_bound_bounds_the_error(void **state)
+TEST(an_error_bound_bounds_the_error)
 {
-    (void)state;
     static const double tolerances[] = {1e-12, 1e-6, 1e-3};
     int proved = 0, beyond = 0;
     for (uint64_t k = 0; k < 4000; k++) {
@@ -157,9 +152,8 @@ static bool is_unique(const instance *x, const double *p)
     return true;
 }
 
-static void uniqueness_is_claimed_and_denied_rightly(void **state)
+TEST(uniqueness_is_claimed_and_denied_rightly)
 {
-    (void)state;
     static const double tolerances[] = {1e-12, 1e-9, 1e-6};
     int one = 0, two = 0, open = 0, proved = 0;
     for (uint64_t k = 0; k < 1200; k++) {
@@ -189,9 +183,8 @@ static void uniqueness_is_claimed_and_denied_rightly(void **state)
 
 /* The tight case: a memory twice, a query that ties. The fixed point p = 1/2 is unique exactly up to
  * beta lambda^2 / (2 eta_min) = 1. */
-static void uniqueness_is_tight_for_two_equal_memories(void **state)
+TEST(uniqueness_is_tight_for_two_equal_memories)
 {
-    (void)state;
     const double Z[] = {0.6, 0.8, 0.6, 0.8}, q[] = {0.3, -0.2};
     cgam_bank *bank = object_bank(env, 2, 2, Z);
     for (int k = 0; k < 40; k++) {
@@ -222,9 +215,8 @@ static void uniqueness_is_tight_for_two_equal_memories(void **state)
 
 /* On the edge itself the fixed point is still one, but recalls from elsewhere crawl towards it and
  * stop at the tolerance far away; that is no second fixed point. */
-static void a_recall_that_stopped_early_is_no_second_fixed_point(void **state)
+TEST(a_recall_that_stopped_early_is_no_second_fixed_point)
 {
-    (void)state;
     const double Z[] = {0.6, 0.8, 0.6, 0.8}, q[] = {0.3, -0.2};
     cgam_bank *bank = object_bank(env, 2, 2, Z);
     static const double tolerances[] = {1e-4, 1e-6, 1e-7, 1e-12};
@@ -244,9 +236,8 @@ static void a_recall_that_stopped_early_is_no_second_fixed_point(void **state)
 }
 
 /* Where eta_min is only bounded (conjugate gradients), what is derived from it stays a bound. */
-static void bounds_hold_without_a_factorisation(void **state)
+TEST(bounds_hold_without_a_factorisation)
 {
-    (void)state;
     for (uint64_t k = 0; k < 200; k++) {
         instance x = draw(30000 + k, 4);
         double largest = 1e-300;
@@ -270,15 +261,4 @@ static void bounds_hold_without_a_factorisation(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(free_bounds_hold_and_certified_values_are_exact),
-        cmocka_unit_test(an_error_bound_bounds_the_error),
-        cmocka_unit_test(uniqueness_is_claimed_and_denied_rightly),
-        cmocka_unit_test(uniqueness_is_tight_for_two_equal_memories),
-        cmocka_unit_test(a_recall_that_stopped_early_is_no_second_fixed_point),
-        cmocka_unit_test(bounds_hold_without_a_factorisation),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

@@ -4,10 +4,8 @@
 #include "support/one_env.h"
 
 #include <cgam/cgam.h>
-#include <cgam/rng.h>
 
 #include <float.h>
-#include <math.h>
 
 static long double dot(const double *x, const double *y)
 {
@@ -15,9 +13,8 @@ static long double dot(const double *x, const double *y)
 }
 
 /* At alpha = 0 gates are u, a product that rounds: here it cancels to 1e-9 of its terms. */
-static void gates_without_a_penalty_round_too(void **state)
+TEST(gates_without_a_penalty_round_too)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(5, 0);
     for (int trial = 0; trial < 200; trial++) {
         double Z[6], c[3], q[3] = {0}, p[2], s[2], r[2];
@@ -46,9 +43,8 @@ static void gates_without_a_penalty_round_too(void **state)
 }
 
 /* beta b is 1e-150 and -1, but b itself -1e310. */
-static void a_score_beyond_the_range_proves_nothing(void **state)
+TEST(a_score_beyond_the_range_proves_nothing)
 {
-    (void)state;
     cgam_bank *bank = object_copy(env, 2, 1, (double[]){1, -1e150});
     for (int mode = CGAM_FIRST; mode <= CGAM_COUPLED; mode++) {
         cgam_recall_opts o = cgam_recall_opts_default();
@@ -70,9 +66,8 @@ static void a_score_beyond_the_range_proves_nothing(void **state)
 }
 
 /* The local contraction is proportional to beta. Memories are so long that alpha beta leaves the range. */
-static void what_vanishes_in_a_product_is_not_proved(void **state)
+TEST(what_vanishes_in_a_product_is_not_proved)
 {
-    (void)state;
     double Z[6] = {1e39, 0, 0.5e39, 0.8e39, -0.3e39, 0.9e39}, p[3] = {0.5, 0.3, 0.2}, one, small;
     bool proved, small_proved;
     cgam_bank *bank = object_copy(env, 3, 2, Z);
@@ -106,9 +101,8 @@ static void what_vanishes_in_a_product_is_not_proved(void **state)
 }
 
 /* lambda^2 beta is what matters, however few digits beta has. */
-static void a_beta_of_few_digits_is_no_excuse(void **state)
+TEST(a_beta_of_few_digits_is_no_excuse)
 {
-    (void)state;
     cgam_bank *bank = object_copy(env, 2, 2, (double[]){1, 0.3, 0.5, 0.8});
     cgam_recall_opts o = cgam_recall_opts_default();
     o.mode = CGAM_COUPLED;
@@ -130,9 +124,8 @@ static void a_beta_of_few_digits_is_no_excuse(void **state)
 }
 
 /* The largest lambda and beta of which uniqueness is proved are not above the edge. */
-static void edges_of_uniqueness_are_rounded_to_the_safe_side(void **state)
+TEST(edges_of_uniqueness_are_rounded_to_the_safe_side)
 {
-    (void)state;
     const double betas[] = {4e-324, 1e-318, 3e-309, 1e-200, 0.3, 7, 1e200, DBL_MAX};
     for (size_t k = 0; k < sizeof betas / sizeof *betas; k++) {
         double lambda = cgam_contraction_lambda_max(betas[k], 0.7);
@@ -159,9 +152,8 @@ static void edges_of_uniqueness_are_rounded_to_the_safe_side(void **state)
 }
 
 /* p - p^2 of a memory that is alone is 0 only where its share is 1, or 0. */
-static void a_share_of_one_memory_need_not_be_one(void **state)
+TEST(a_share_of_one_memory_need_not_be_one)
 {
-    (void)state;
     cgam_bank *bank = object_copy(env, 1, 2, (double[]){1, 2});
     const double shares[] = {1, 1 - 0x1p-53, 0.5, 1e-9, 1e-300, 0x1p-1074, 0};
     for (int k = 0; k < 14; k++) {
@@ -179,9 +171,8 @@ static void a_share_of_one_memory_need_not_be_one(void **state)
 }
 
 /* Numbers that are none, among the entries of an operator, once reached LAPACK. */
-static void a_query_beyond_the_range_is_no_fault_of_ours(void **state)
+TEST(a_query_beyond_the_range_is_no_fault_of_ours)
 {
-    (void)state;
     cgam_bank *bank = object_copy(env, 1, 3, (double[]){1, 2, 3});
     const double strange[] = {INFINITY, -INFINITY, NAN, 1};
     for (int k = 0; k < 16; k++) {
@@ -196,16 +187,4 @@ static void a_query_beyond_the_range_is_no_fault_of_ours(void **state)
     cgam_bank_free(bank);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gates_without_a_penalty_round_too),
-        cmocka_unit_test(a_score_beyond_the_range_proves_nothing),
-        cmocka_unit_test(what_vanishes_in_a_product_is_not_proved),
-        cmocka_unit_test(a_beta_of_few_digits_is_no_excuse),
-        cmocka_unit_test(edges_of_uniqueness_are_rounded_to_the_safe_side),
-        cmocka_unit_test(a_share_of_one_memory_need_not_be_one),
-        cmocka_unit_test(a_query_beyond_the_range_is_no_fault_of_ours),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

@@ -1,18 +1,16 @@
 /* Corners of the mathematics: one memory, memories of zeros, no feedback, a fold that is passed, rows of a bank by the numbers of the
  * whole, gate weights of one's own under a context that moves - each against what a closed form or another way says. */
+#include "memory/gate.h"
 #include "support/one_env.h"
 
-#include <cgam/pack.h>
+#include <cgam/bank.h>
 #include <cgam/recall.h>
 #include <cgam/theory.h>
-#include <math.h>
-#include <string.h>
 #include <unistd.h>
 
 /* Zeros have no modes: A is the identity, whatever alpha is, and only the kernel moves. */
-static void zeros_have_no_modes(void **state)
+TEST_WITH(set_up, tear_down, zeros_have_no_modes)
 {
-    (void)state;
     enum { N = 5, D = 3 };
     const double Z[N * D] = {0}, x[N] = {1, -2, 3, 0.5, 4}, q[D] = {1, 1, 1};
     cgam_bank *bank = object_bank(env, N, D, Z);
@@ -36,9 +34,8 @@ static void zeros_have_no_modes(void **state)
 }
 
 /* Two ways to A^-1 Z v where norms differ, so that modes are those of the n x n matrix. */
-static void modes_and_factors_agree_where_norms_differ(void **state)
+TEST_WITH(set_up, tear_down, modes_and_factors_agree_where_norms_differ)
 {
-    (void)state;
     enum { N = 9, D = 4 };
     cgam_rng rng = cgam_rng_stream(31, 0);
     const double *Z = dense_bank(&rng, DENSE_NORMS, N, D), *v = dense_normals(&rng, D, 1);
@@ -61,9 +58,8 @@ static void modes_and_factors_agree_where_norms_differ(void **state)
     dense_reset();
 }
 
-static void one_memory_has_no_rivals(void **state)
+TEST_WITH(set_up, tear_down, one_memory_has_no_rivals)
 {
-    (void)state;
     const double z[] = {0.6, 0.8}, u[] = {1}, p[] = {1};
     cgam_bank *bank = object_bank(env, 1, 2, z);
     cgam_spectrum *sp = object_spectrum(env, bank);
@@ -86,9 +82,8 @@ static void one_memory_has_no_rivals(void **state)
 }
 
 /* Orthogonal memories: every condition of the formula fails in turn, and it gives no number then. */
-static void the_coupled_critical_point_names_what_it_needs(void **state)
+TEST_WITH(set_up, tear_down, the_coupled_critical_point_names_what_it_needs)
 {
-    (void)state;
     const double unit[] = {1, 0, 0, 1}, twice[] = {2, 0, 0, 2},
                  opposed[] = {1, 0, -1, 0, 0, 1, 0, -1};
     const double pair[] = {1, 0, 0.6, 0.8};
@@ -115,9 +110,8 @@ static void the_coupled_critical_point_names_what_it_needs(void **state)
 }
 
 /* Two orthogonal memories and no preference: past lambda^2 beta = 2 the middle is a saddle from the start. */
-static void a_fold_that_is_passed_is_at_zero(void **state)
+TEST_WITH(set_up, tear_down, a_fold_that_is_passed_is_at_zero)
 {
-    (void)state;
     const double Z[] = {1, 0, 0, 1}, none[] = {0, 0}, tilted[] = {0.3, 0};
     cgam_bank *bank = object_bank(env, 2, 2, Z);
     cgam_fold fold;
@@ -131,9 +125,8 @@ static void a_fold_that_is_passed_is_at_zero(void **state)
 }
 
 /* W = Z P gives the recall, and the margin of a moving context, of the projection P itself. */
-static void weights_of_ones_own_are_those_of_a_projection(void **state)
+TEST_WITH(set_up, tear_down, weights_of_ones_own_are_those_of_a_projection)
 {
-    (void)state;
     enum { N = 6, D = 4, DC = 2 };
     cgam_rng rng = cgam_rng_stream(32, 0);
     const double *Z = dense_bank(&rng, DENSE_UNIT, N, D), *P = dense_normals(&rng, D * DC, 0.3);
@@ -166,9 +159,8 @@ static void weights_of_ones_own_are_those_of_a_projection(void **state)
 }
 
 /* Numbers of the whole come out of every list; no answer has no number. */
-static void rows_that_count_keep_their_numbers(void **state)
+TEST_WITH(set_up, tear_down, rows_that_count_keep_their_numbers)
 {
-    (void)state;
     enum { N = 6, D = 3 };
     const double Z[N * D] = {1, 0, 0, 0, 1, 0, 0, 0, 1, -1, 0, 0, 0, -1, 0, 0, 0, -1};
     const double q[D] = {0.1, -2, 0};
@@ -212,9 +204,8 @@ static void rows_that_count_keep_their_numbers(void **state)
     cgam_bank_free(bank);
 }
 
-static void packing_is_refused_what_it_cannot_keep(void **state)
+TEST_WITH(set_up, tear_down, packing_is_refused_what_it_cannot_keep)
 {
-    (void)state;
     const double Z[] = {1, 0, 0, 1}, wrong[] = {1, INFINITY}, none[] = {0};
     cgam_bank *bank = object_bank(env, 2, 2, Z);
     const struct {
@@ -243,21 +234,4 @@ static void packing_is_refused_what_it_cannot_keep(void **state)
     CHECK_FAILS(env, CGAM_E_NOT_FOUND, cgam_pack_add(env, "/tmp/cgam-none.safetensors", "x", NULL));
     assert_int_equal(cgam_pack_describe(bank).alphas, 0);
     cgam_bank_free(bank);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(zeros_have_no_modes),
-        TEST(modes_and_factors_agree_where_norms_differ),
-        TEST(one_memory_has_no_rivals),
-        TEST(the_coupled_critical_point_names_what_it_needs),
-        TEST(a_fold_that_is_passed_is_at_zero),
-        TEST(weights_of_ones_own_are_those_of_a_projection),
-        TEST(rows_that_count_keep_their_numbers),
-        TEST(packing_is_refused_what_it_cannot_keep),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

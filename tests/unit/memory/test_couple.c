@@ -4,9 +4,6 @@
 
 #include "memory/couple.h"
 
-#include <math.h>
-#include <string.h>
-
 /* A coupled step against the plain one, which computes in double: what f32 adds is relative to the
  * way from the reference, however small that is. */
 static void couple_case(cgam_rng *rng, cgam_couple *step, int64_t rows, int64_t columns,
@@ -60,9 +57,8 @@ static void couple_case(cgam_rng *rng, cgam_couple *step, int64_t rows, int64_t 
     dense_reset();
 }
 
-static void coupled_steps_agree(void **state)
+TEST(coupled_steps_agree)
 {
-    (void)state;
     static const double sizes[] = {0.1, 1e-6, 1e-12};
     for (int i = 0; cgam_cpu_all[i].name; i++) {
         const cgam_cpu *cpu = &cgam_cpu_all[i];
@@ -73,10 +69,4 @@ static void coupled_steps_agree(void **state)
                 couple_case(&rng, cgam_couple_of(cpu), rows, cpu->gemm->lanes32 * (1 + rows % 6),
                             sizes[k], rows % 5 == 3);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(coupled_steps_agree)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,9 +8,6 @@
 
 #include "num/cpu/widen.h"
 
-#include <math.h>
-#include <string.h>
-
 enum { N = 2700, D = 100, QUERIES = 21 };
 
 typedef struct problem {
@@ -75,9 +72,8 @@ static answers *ask(cgam_env *env, const problem *t, bool together)
     return a;
 }
 
-static void together_is_one_by_one(void **state)
+TEST(together_is_one_by_one)
 {
-    (void)state;
     cgam_env *env = object_env(2);
     for (int k = 0; k < 9; k++) {
         cgam_rng rng = cgam_rng_stream(71, (uint64_t)k);
@@ -107,9 +103,8 @@ static void together_is_one_by_one(void **state)
 
 /* Memories that are alike share their probability, also where a query is near them and rounding would
  * pick one past a fold. */
-static void equal_memories_stay_equal_together(void **state)
+TEST(equal_memories_stay_equal_together)
 {
-    (void)state;
     cgam_env *env = object_env(2);
     static const int64_t twins[] = {31, 32, 1900};
     for (int k = 0; k < 6; k++) {
@@ -135,9 +130,8 @@ static void equal_memories_stay_equal_together(void **state)
 
 /* Feedback so strong that scores leap by more than f32 can hold, and a memory or two whose pivot nearly
  * vanishes, are no reason to go alone. */
-static void leaps_and_small_pivots_stay_together(void **state)
+TEST(leaps_and_small_pivots_stay_together)
 {
-    (void)state;
     cgam_env *env = object_env(2);
     for (int k = 0; k < 4; k++) {
         cgam_rng rng = cgam_rng_stream(75, (uint64_t)k);
@@ -169,9 +163,8 @@ static void leaps_and_small_pivots_stay_together(void **state)
 }
 
 /* A last iteration that is not the fixed point is one exact step from the last but one. */
-static void stopping_early_says_so(void **state)
+TEST(stopping_early_says_so)
 {
-    (void)state;
     cgam_env *env = object_env(2);
     for (int most = 1; most <= 4; most++) {
         cgam_rng rng = cgam_rng_stream(72, 0);
@@ -191,9 +184,8 @@ static void stopping_early_says_so(void **state)
 }
 
 /* Few digits asked for: no more iterations than they need, alone or together. */
-static void a_loose_tolerance_is_soon_met(void **state)
+TEST(a_loose_tolerance_is_soon_met)
 {
-    (void)state;
     cgam_env *env = object_env(2);
     cgam_rng rng = cgam_rng_stream(74, 0);
     problem t = draw(&rng, 6);
@@ -209,9 +201,8 @@ static void a_loose_tolerance_is_soon_met(void **state)
 }
 
 /* More queries than go side by side: the last group is short. */
-static void groups_follow_one_another(void **state)
+TEST(groups_follow_one_another)
 {
-    (void)state;
     enum { MANY = 75 };
     cgam_env *env = object_env(2);
     cgam_rng rng = cgam_rng_stream(75, 0);
@@ -241,9 +232,8 @@ static void groups_follow_one_another(void **state)
 }
 
 /* Every request of a run fails, and a stop is wished at any time: it is told, nothing is left, and the plan answers as before. */
-static void a_run_that_fails_leaves_its_plan_as_it_was(void **state)
+TEST(a_run_that_fails_leaves_its_plan_as_it_was)
 {
-    (void)state;
     enum { FEW = 8 };
     cgam_rng rng = cgam_rng_stream(76, 0);
     problem t = draw(&rng, 5);
@@ -292,9 +282,8 @@ static void a_run_that_fails_leaves_its_plan_as_it_was(void **state)
     dense_reset();
 }
 
-static void threads_change_no_bit(void **state)
+TEST(threads_change_no_bit)
 {
-    (void)state;
     const answers *first = NULL;
     cgam_rng rng = cgam_rng_stream(73, 0);
     problem t = draw(&rng, 5);
@@ -308,19 +297,4 @@ static void threads_change_no_bit(void **state)
         cgam_env_free(env);
     }
     dense_reset();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(together_is_one_by_one),
-        cmocka_unit_test(equal_memories_stay_equal_together),
-        cmocka_unit_test(leaps_and_small_pivots_stay_together),
-        cmocka_unit_test(stopping_early_says_so),
-        cmocka_unit_test(threads_change_no_bit),
-        cmocka_unit_test(a_loose_tolerance_is_soon_met),
-        cmocka_unit_test(groups_follow_one_another),
-        cmocka_unit_test(a_run_that_fails_leaves_its_plan_as_it_was),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

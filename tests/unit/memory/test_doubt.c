@@ -1,11 +1,8 @@
 /* What rounding may have done to a query (memory/doubt.c), number by number: the formulas of docs/theorems/rounding.md written down
  * once more. Queries are made by hand of numbers whose products and sums are exact, so that residuals are 0 and what is left is the
  * bound itself. */
-#include "memory/recall.h"
+#include "memory/certify.h"
 #include "support/one_env.h"
-
-#include <math.h>
-#include <string.h>
 
 #define U 0x1p-53
 enum { N = 4, D = 5, CONTEXT = 3 };
@@ -23,7 +20,7 @@ typedef struct world {
     double Z[N * D], P[D * CONTEXT], W[N * CONTEXT];
     double q[D], c[D], u[N];
     double b[N], s[N], r[N], p[N], a[N], length[N];
-    cgam_query m;
+    cgam_settled m;
 } world;
 
 enum { PLAIN, NORMALISED, PROJECTED, WEIGHED, WITHOUT_CONTEXT, WORLDS };
@@ -61,10 +58,10 @@ static void world_open(world *x, int kind, const cgam_recall_opts *opts)
         x->a[i] = x->b[i] + o.lambda * u;
         x->length[i] = kind == NORMALISED ? 1 : sqrt(diagonal[i] * diagonal[i] + 1);
     }
-    x->m = (cgam_query){.q = x->q, .b = x->b, .s = x->s, .r = x->r, .p = x->p, .a = x->a};
-    if (kind != WITHOUT_CONTEXT) x->m.c = x->c;
-    x->m.top = -INFINITY;
-    for (int i = 0; i < N; i++) x->m.top = fmax(x->m.top, x->r[i]);
+    x->m = (cgam_settled){.in = {.q = x->q, .b = x->b, .a = x->a}, .s = x->s, .r = x->r, .p = x->p};
+    if (kind != WITHOUT_CONTEXT) x->m.in.c = x->c;
+    x->m.act.top = -INFINITY;
+    for (int i = 0; i < N; i++) x->m.act.top = fmax(x->m.act.top, x->r[i]);
 }
 
 static void world_close(world *x)
@@ -118,8 +115,8 @@ static wanted softmax_formula(const world *x, int kind)
     double beta = x->plan->opts.beta, squares = 0, span = 0, tilt = 0, most = 0;
     wanted w = {.sum = (N + 32) * U};
     for (int i = 0; i < N; i++) {
-        double far = beta * fabs(x->m.top - x->r[i]), off = w.row[i] = row_of(x, kind, i);
-        if (beta * (x->m.top - x->r[i] - 4 * off) > 746) continue; /* counts for nothing */
+        double far = beta * fabs(x->m.act.top - x->r[i]), off = w.row[i] = row_of(x, kind, i);
+        if (beta * (x->m.act.top - x->r[i] - 4 * off) > 746) continue; /* counts for nothing */
         w.scores = fmax(w.scores, off);
         span = fmax(span, far);
         squares += beta * off * beta * off;
@@ -133,16 +130,15 @@ static wanted softmax_formula(const world *x, int kind)
     return w;
 }
 
-static void scores_and_weights_are_off_by_their_formulas(void **state)
+TEST(scores_and_weights_are_off_by_their_formulas)
 {
-    (void)state;
     static const double betas[] = {1.5, 64};
     for (int k = 0; k < WORLDS * 2 * 4; k++) {
         world x;
         int kind = k % WORLDS, tilted = k / WORLDS / 2;
         cgam_recall_opts o = object_opts(CGAM_COUPLED, 0, betas[k / WORLDS % 2], 0.5);
         world_open(&x, kind, &o);
-        x.m.top = x.r[0] = x.b[0] + 0.5 * x.s[0] + 11; /* memory 0 wins, by more than 11 */
+        x.m.act.top = x.r[0] = x.b[0] + 0.5 * x.s[0] + 11; /* memory 0 wins, by more than 11 */
         if (tilted == 1) x.r[1] += 0x1p-30;
         if (tilted == 2) x.r[2] += 0x1p-6;
         x.b[0] += 11;
@@ -154,7 +150,7 @@ static void scores_and_weights_are_off_by_their_formulas(void **state)
         CHECK_BOUND(got.weights, want.weights, NEAR);
         CHECK_BOUND(got.p, want.p, NEAR);
         assert_true(isinf(got.gradient) && isinf(got.moves) && isinf(got.step));
-        CHECK_BOUND(cgam_doubt_scores(x.plan, x.q, x.m.c),
+        CHECK_BOUND(cgam_doubt_scores(x.plan, x.q, x.m.in.c),
                     product_of(kind) *
                         (norm(D, x.q) * x.length[kind == NORMALISED ? 0 : 2] +
                          0.5 * context_of(&x, kind) *
@@ -165,9 +161,8 @@ static void scores_and_weights_are_off_by_their_formulas(void **state)
 }
 
 /* A row counts for nothing from e^-746 on, its doubt taken four times. */
-static void what_is_far_below_counts_for_nothing(void **state)
+TEST(what_is_far_below_counts_for_nothing)
 {
-    (void)state;
     for (int k = 0; k < 4; k++) {
         world x;
         cgam_recall_opts o = object_opts(CGAM_COUPLED, 0, 64, 0.5);
@@ -175,7 +170,7 @@ static void what_is_far_below_counts_for_nothing(void **state)
         bool gates =
             k / 2; /* whose doubt is a half, lambda of which is added to that of the score */
         double far = 746.0 / 64 + 4 * (gates ? 0.5 : 0.25), away = k % 2 ? 1e-4 : -1e-4;
-        x.r[3] = x.m.top - far - away; /* 1e-4 is more than 2^-20 of it */
+        x.r[3] = x.m.act.top - far - away; /* 1e-4 is more than 2^-20 of it */
         x.b[3] = x.r[3] - 0.5 * x.s[3] - 0.25;
         if (gates) x.s[3] -= 0.5, x.b[3] += 0.25;
         cgam_doubt got;
@@ -195,9 +190,8 @@ static void what_is_far_below_counts_for_nothing(void **state)
 }
 
 /* Long sums are made in blocks: their roundings no longer grow with each row. */
-static void long_sums_are_off_by_their_blocks(void **state)
+TEST(long_sums_are_off_by_their_blocks)
 {
-    (void)state;
     static const int64_t sizes[] = {1, 607, 608, 1280};
     static const double roundings[] = {33, 639, 649.5, 660};
     for (int k = 0; k < 4; k++) {
@@ -207,7 +201,7 @@ static void long_sums_are_off_by_their_blocks(void **state)
         cgam_bank *bank = object_bank(env, n, 1, Z);
         cgam_recall_opts o = object_opts(CGAM_COUPLED, 0, 1, 0);
         cgam_recall *plan = object_recall(env, bank, &o);
-        cgam_query m = {.q = Z, .b = r, .s = s, .r = r, .p = p, .top = 1};
+        cgam_settled m = {.in = {.q = Z, .b = r}, .s = s, .r = r, .p = p, .act.top = 1};
         cgam_doubt got;
         CHECK_STATUS(env, cgam_doubt_measure(plan, &m, false, false, &got));
         CHECK_BOUND(got.sum, roundings[k] * U, NEAR);
@@ -224,7 +218,7 @@ static double counting(const world *x, const wanted *w, const double *rows)
     double left[N];
     for (int i = 0; i < N; i++) {
         double off = w->row[i] + o->lambda * rows[i];
-        bool nothing = o->alpha == 0 && o->beta * (x->m.top - x->r[i] - 4 * off) > 746;
+        bool nothing = o->alpha == 0 && o->beta * (x->m.act.top - x->r[i] - 4 * off) > 746;
         left[i] = nothing ? 0 : rows[i];
     }
     return norm(N, left);
@@ -257,9 +251,8 @@ static double moves_formula(const world *x, const wanted *w, const double *rows,
 }
 
 /* Gates that are off by `away` in one entry, and by rounding alone. */
-static void gates_are_off_by_their_formulas(void **state)
+TEST(gates_are_off_by_their_formulas)
 {
-    (void)state;
     for (int k = 0; k < WORLDS * 4; k++) {
         world x;
         int kind = k % WORLDS, clear = k / WORLDS % 2, away = k / WORLDS / 2;
@@ -268,7 +261,7 @@ static void gates_are_off_by_their_formulas(void **state)
         if (away) x.s[1] += 0x1p-20, x.r[1] += 0x1p-21;
         x.r[2] += clear ? 11.5 : 0; /* the winner of such */
         x.b[2] += clear ? 11.5 : 0;
-        x.m.top = fmax(x.m.top, x.r[2]);
+        x.m.act.top = fmax(x.m.act.top, x.r[2]);
         cgam_doubt got;
         double rows[N], step;
         wanted want = softmax_formula(&x, kind);
@@ -298,9 +291,8 @@ static void gates_are_off_by_their_formulas(void **state)
 }
 
 /* At alpha > 0: A s - u - lambda p with the rounding of A s, and rows that hear of each other. */
-static void coupled_gates_are_off_by_their_formulas(void **state)
+TEST(coupled_gates_are_off_by_their_formulas)
 {
-    (void)state;
     for (int k = 0; k < 2; k++) {
         world x;
         cgam_recall_opts o = object_opts(CGAM_COUPLED, 0x1p-4, k ? 64 : 1.5, 0.5);
@@ -311,7 +303,7 @@ static void coupled_gates_are_off_by_their_formulas(void **state)
             x.u[i] = x.s[i] + 0x1p-4 * (total - x.s[i]) - 0.5 * x.p[i];
             x.c[i] = x.u[i] / diagonal[i];
             if (k && i == 0) x.b[i] += 20, x.r[i] += 20;
-            x.m.top = fmax(x.m.top, x.r[i]);
+            x.m.act.top = fmax(x.m.act.top, x.r[i]);
         }
         cgam_dplr_spec A = cgam_gate_hessian(x.plan->gate, 1, 0, NULL);
         CHECK_STATUS(env, cgam_dplr_apply_bounded(env, &A, x.plan->gate->A, x.s, y, e));
@@ -330,17 +322,16 @@ static void coupled_gates_are_off_by_their_formulas(void **state)
 }
 
 /* Queries that went together: what is added to the scores by s0, the feedback and their sum. */
-static void queries_together_are_off_by_their_formulas(void **state)
+TEST(queries_together_are_off_by_their_formulas)
 {
-    (void)state;
     for (int k = 0; k < 4; k++) {
         world x;
         cgam_recall_opts o = object_opts(CGAM_COUPLED, 0, 1.5, 0.5);
         world_open(&x, PLAIN, &o);
         double size = k == 3 ? 1 : k == 1 ? 0x1p-10 : 0, squares = 0, most = 0, p = 0;
         x.m.together = true;
-        x.m.change_norm = k == 2 ? 0x1p-20 : 0;
-        x.m.s0_off = (cgam_gates_off){size, 2 * size};
+        x.m.trace.change_norm = k == 2 ? 0x1p-20 : 0;
+        x.m.in.s0_off = (cgam_gates_off){size, 2 * size};
         x.m.feedback = (cgam_gates_off){3 * size, 5 * size};
         wanted want = softmax_formula(&x, PLAIN);
         for (int i = 0; i < N; i++) {
@@ -361,8 +352,8 @@ static void queries_together_are_off_by_their_formulas(void **state)
         CHECK_BOUND(got.scores, want.scores + 0.5 * most, NEAR);
         CHECK_BOUND(got.weights, want.weights + factor, NEAR);
         assert_true(got.step == got.scores);
-        CHECK_BOUND(got.gradient, 0.5 * (x.m.change_norm + p_want), NEAR);
-        CHECK_BOUND(got.moves, 0.5 * 0.75 * 0.5 * x.m.change_norm + p_want, NEAR);
+        CHECK_BOUND(got.gradient, 0.5 * (x.m.trace.change_norm + p_want), NEAR);
+        CHECK_BOUND(got.moves, 0.5 * 0.75 * 0.5 * x.m.trace.change_norm + p_want, NEAR);
         x.m.feedback.norm = INFINITY; /* of which nothing is known */
         CHECK_STATUS(env, cgam_doubt_measure(x.plan, &x.m, false, false, &got));
         assert_true(isinf(got.gradient) && isinf(got.step));
@@ -373,21 +364,20 @@ static void queries_together_are_off_by_their_formulas(void **state)
 
 /* ---- Entmax ----------------------------------------------------------------------------------- */
 
-static void entmax_is_off_by_its_formulas(void **state)
+TEST(entmax_is_off_by_its_formulas)
 {
-    (void)state;
     for (int k = 0; k < 5; k++) {
         world x;
         cgam_recall_opts o = object_opts(CGAM_COUPLED, 0, 0.5, 0.5);
         o.entmax = 2;
         world_open(&x, WITHOUT_CONTEXT, &o);
         double shift = k == 1 ? -1 : -0x1p-6, squares = 0, deltas = 0, most = 0, scores = 0;
-        x.m.shift = shift;
+        x.m.act.shift = shift;
         if (k == 2) x.p[3] += 0x1p-30;
         if (k == 3) x.p[3] += 0x1p-10; /* no weights at all */
         if (k == 4) x.p[0] = 1 - x.p[1] - x.p[2] - x.p[3] - 0x1p-40;
         for (int i = 0; i < N; i++) {
-            double off = row_of(&x, WITHOUT_CONTEXT, i), away = 0.5 * fabs(x.r[i] - x.m.top);
+            double off = row_of(&x, WITHOUT_CONTEXT, i), away = 0.5 * fabs(x.r[i] - x.m.act.top);
             scores = fmax(scores, off);
             squares += 0.5 * off * 0.5 * off;
             if (1 - away + shift < 0) continue;
@@ -413,9 +403,8 @@ static void entmax_is_off_by_its_formulas(void **state)
 }
 
 /* Weights of slopes p^(2 - A): known where all bases are clear of 0, by the least of them. */
-static void slopes_of_entmax_are_off_by_their_formula(void **state)
+TEST(slopes_of_entmax_are_off_by_their_formula)
 {
-    (void)state;
     for (int k = 0; k < 7; k++) {
         world x;
         cgam_recall_opts o = object_opts(CGAM_COUPLED, 0, 0.5, 0.5);
@@ -426,10 +415,10 @@ static void slopes_of_entmax_are_off_by_their_formula(void **state)
         if (k == 6) doubt.scores = doubt.own = 0; /* the base itself is rounded */
         double D_ = K * (2 * 0.5 * doubt.scores + doubt.own) + 8 * U;
         for (int i = 0; i < N; i++) /* bases 1, 1/2, 1/4 and one below 0 */
-            x.r[i] = x.m.top - (i < 3 ? 1 - ldexp(1, -i) : 2) / (K * 0.5);
+            x.r[i] = x.m.act.top - (i < 3 ? 1 - ldexp(1, -i) : 2) / (K * 0.5);
         if (k == 2) doubt.scores = 0x1p-18; /* too much to say anything */
         double edge = k == 3 ? 2 * D_ * 0.99 : 2 * D_ * 1.01;
-        if (k >= 3 && k < 5) x.r[3] = x.m.top - (1 + (k == 4 ? edge : -edge)) / (K * 0.5);
+        if (k >= 3 && k < 5) x.r[3] = x.m.act.top - (1 + (k == 4 ? edge : -edge)) / (K * 0.5);
         double base = 0.25, least = x.p[2];
         if (k == 3) base = edge;
         double want = (2 - A) / K * -log1p(-D_ / base) + (64 - 12 * log(least)) * U;
@@ -443,9 +432,8 @@ static void slopes_of_entmax_are_off_by_their_formula(void **state)
 /* ---- Directions ------------------------------------------------------------------------------- */
 
 /* Gates and feedback by a direction and the border: what cgam_dplr_*_off says of those, times the rows. */
-static void directions_are_off_by_their_formulas(void **state)
+TEST(directions_are_off_by_their_formulas)
 {
-    (void)state;
     enum { ROWS = 80, WIDE = 3 };
     for (int k = 0; k < 6; k++) {
         cgam_rng rng = cgam_rng_stream(51, (uint64_t)k);
@@ -484,9 +472,8 @@ static void directions_are_off_by_their_formulas(void **state)
 }
 
 /* cgam_doubt_gates asks for the direction and the border itself. */
-static void gates_by_a_border_are_off_by_their_formulas(void **state)
+TEST(gates_by_a_border_are_off_by_their_formulas)
 {
-    (void)state;
     enum { ROWS = 80, WIDE = 3, EDGE = 7 };
     cgam_rng rng = cgam_rng_stream(51, 6);
     double *Z = dense_bank(&rng, DENSE_UNIT, ROWS, WIDE), c[] = {1, -1, 2};
@@ -513,19 +500,4 @@ static void gates_by_a_border_are_off_by_their_formulas(void **state)
     dense_reset();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(scores_and_weights_are_off_by_their_formulas),
-        cmocka_unit_test(what_is_far_below_counts_for_nothing),
-        cmocka_unit_test(long_sums_are_off_by_their_blocks),
-        cmocka_unit_test(gates_are_off_by_their_formulas),
-        cmocka_unit_test(coupled_gates_are_off_by_their_formulas),
-        cmocka_unit_test(queries_together_are_off_by_their_formulas),
-        cmocka_unit_test(entmax_is_off_by_its_formulas),
-        cmocka_unit_test(slopes_of_entmax_are_off_by_their_formula),
-        cmocka_unit_test(directions_are_off_by_their_formulas),
-        cmocka_unit_test(gates_by_a_border_are_off_by_their_formulas),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

@@ -7,8 +7,6 @@
 #include "support/objects.h"
 
 #include <cgam/recall.h>
-#include <math.h>
-#include <string.h>
 
 enum { QUERIES_MAX = 96, TOP_MAX = 12, SHAPES = 10 };
 
@@ -151,10 +149,8 @@ enum { RECALLS = 4000 }; /* on one thread TSan has nothing to see */
 enum { RECALLS = 100000 };
 #endif
 
-static void no_answer_changes(void **state)
+TEST_ENV(no_answer_changes)
 {
-    (void)state;
-    cgam_env *env = object_env(1);
     int64_t done = 0, fell = 0, stream = 0;
     for (; done < check_trials(RECALLS); stream++) {
         cgam_rng rng = cgam_rng_stream(46, (uint64_t)stream);
@@ -178,14 +174,11 @@ static void no_answer_changes(void **state)
     double share = 1 - (double)fell / (double)done; /* two shapes in ten always fall back */
     print_message("%lld recalls, %.0f %% of them by the sketch\n", (long long)done, 100 * share);
     CHECK_LE(0.5, share);
-    cgam_env_free(env);
 }
 
 /* The ghost is one more row, along a coordinate of its own. */
-static void a_ghost_is_one_more_row(void **state)
+TEST_ENV(a_ghost_is_one_more_row)
 {
-    (void)state;
-    cgam_env *env = object_env(1);
     for (uint64_t t = 0; t < 300; t++) {
         cgam_rng rng = cgam_rng_stream(47, t);
         scene x = make(&rng, (int)(t % 6), t % 2), y;
@@ -229,13 +222,11 @@ static void a_ghost_is_one_more_row(void **state)
         cgam_bank_free(more);
         dense_reset();
     }
-    cgam_env_free(env);
 }
 
 /* A large bank of f32 with a context through A(alpha): the pass is in f32 then, and matrices for many. */
-static void large_banks_agree(void **state)
+TEST(large_banks_agree)
 {
-    (void)state;
     enum { N = 6000, D = 48 };
     cgam_env *env = object_env(2);
     cgam_rng rng = cgam_rng_stream(48, 0);
@@ -274,10 +265,8 @@ static void large_banks_agree(void **state)
     dense_reset();
 }
 
-static void modes_that_need_every_score_say_so(void **state)
+TEST_ENV(modes_that_need_every_score_say_so)
 {
-    (void)state;
-    cgam_env *env = object_env(1);
     double Z[] = {1, 0, 0, 1};
     cgam_bank *bank = object_bank(env, 2, 2, Z);
     cgam_recall_opts o = cgam_recall_opts_default();
@@ -285,11 +274,11 @@ static void modes_that_need_every_score_say_so(void **state)
     o.mode = CGAM_COUPLED;
     o.fast = true;
     CHECK_FAILS(env, CGAM_E_ARG, cgam_recall_new(bank, &o, &plan));
-    CHECK_MESSAGE(env, "fast serves mode first");
+    CHECK_MESSAGE(env, "fast requires mode first");
     o.fast = false;
     o.none = true;
     CHECK_FAILS(env, CGAM_E_ARG, cgam_recall_new(bank, &o, &plan));
-    CHECK_MESSAGE(env, "none serves mode first");
+    CHECK_MESSAGE(env, "none requires mode first");
     o.mode = CGAM_FIRST;
     o.none_score = INFINITY;
     CHECK_FAILS(env, CGAM_E_ARG, cgam_recall_new(bank, &o, &plan));
@@ -297,7 +286,6 @@ static void modes_that_need_every_score_say_so(void **state)
     o.tol_p = 0.1;
     CHECK_FAILS(env, CGAM_E_ARG, cgam_recall_new(bank, &o, &plan));
     cgam_bank_free(bank);
-    cgam_env_free(env);
 }
 
 static int recall_fast(cgam_env *env, void *arg)
@@ -316,9 +304,8 @@ static int recall_fast(cgam_env *env, void *arg)
     return status;
 }
 
-static void every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(49, 0);
     scene x = {.n = 400, .d = 6, .queries = 10, .opts = cgam_recall_opts_default()};
     x.Z = dense_bank(&rng, DENSE_GAUSS, x.n, x.d);
@@ -327,16 +314,4 @@ static void every_allocation_may_fail(void **state)
     x.opts.fast = true;
     check_every_allocation(recall_fast, &x);
     dense_reset();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_answer_changes),
-        cmocka_unit_test(a_ghost_is_one_more_row),
-        cmocka_unit_test(large_banks_agree),
-        cmocka_unit_test(modes_that_need_every_score_say_so),
-        cmocka_unit_test(every_allocation_may_fail),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,11 @@
 /* Certificates, number by number: the formulas of docs/theorems/rounding.md written down once more, at doubts so large that every
  * term of them shows. A query is made by hand: gates that are a little off, scores that are not b + lambda s. */
-#include "memory/recall.h"
+#include "memory/certify.h"
+#include "memory/engines.h"
+#include "memory/results.h"
 #include "support/one_env.h"
 
 #include <cgam/theory.h>
-#include <math.h>
-#include <string.h>
 
 #define U 0x1p-53
 enum { N = 4, D = 5 };
@@ -40,9 +40,8 @@ static double share_below(double rivals, double beta, double gap)
     return 1 / (1 + rivals * exp(-beta * gap));
 }
 
-static void free_bounds_are_their_formulas(void **state)
+TEST(free_bounds_are_their_formulas)
 {
-    (void)state;
     for (int k = 0; k < 6; k++) {
         cgam_recall_opts o = object_opts(CGAM_COUPLED, 0.05, 2, k == 5 ? 3 : 0.5);
         if (k == 4) o.none = true, o.mode = CGAM_FIRST;
@@ -72,9 +71,8 @@ static void free_bounds_are_their_formulas(void **state)
 }
 
 /* Next to a clear winner, and far from one, rounding costs 16 u of what is there. */
-static void a_share_is_lowered_by_its_rounding(void **state)
+TEST(a_share_is_lowered_by_its_rounding)
 {
-    (void)state;
     cgam_recall_opts o = object_opts(CGAM_FIRST, 0, 1, 0);
     plan_of(&o);
     for (int k = 0; k < 4; k++) {
@@ -93,9 +91,8 @@ static void a_share_is_lowered_by_its_rounding(void **state)
     plan_done();
 }
 
-static void entmax_has_its_own(void **state)
+TEST(entmax_has_its_own)
 {
-    (void)state;
     cgam_recall_opts o = object_opts(CGAM_COUPLED, 0.05, 2, 0.5);
     o.entmax = 1.5;
     plan_of(&o);
@@ -118,9 +115,8 @@ static void entmax_has_its_own(void **state)
 }
 
 /* Shares of weights that are known in part: of a memory and of the ghost, from both sides. */
-static void shares_are_their_formulas(void **state)
+TEST(shares_are_their_formulas)
 {
-    (void)state;
     for (int k = 0; k < 16; k++) {
         bool none = k & 1, ghost = k & 2, wide = k & 4, ahead = k & 8;
         cgam_recall_opts o = object_opts(CGAM_FIRST, 0, 2, 0);
@@ -128,10 +124,10 @@ static void shares_are_their_formulas(void **state)
         o.none_score = ahead ? 1.5 : 0.5;
         if (ghost && !none) continue;
         plan_of(&o);
-        cgam_weights x = {.top = 1, .known = 2.5, .scored = 3};
+        cgam_weight_bounds x = {.top = 1, .known = 2.5, .scored = 3};
         if (wide) x.low = 0.3, x.high = 0.4, x.off = 0.01;
         double r = ghost ? o.none_score : 0.75, share[2];
-        cgam_weights_share(plan, &x, r, ghost, share);
+        cgam_weight_bounds_share(plan, &x, r, ghost, share);
         /* all weights over e^(beta top), top = 1 */
         double w = exp(2 * (r - 1)), rest = none ? exp(2 * (o.none_score - 1)) : 0;
         double others = ghost ? 2.5 : 2.5 - w + rest, exps = 4096 * U;
@@ -153,21 +149,20 @@ static void shares_are_their_formulas(void **state)
     cgam_recall_opts o = object_opts(CGAM_FIRST, 0, 2, 0);
     plan_of(&o);
     double share[2];
-    cgam_weights alone = {.top = 1, .known = 1, .scored = 1}, lost = alone;
-    cgam_weights_share(plan, &alone, 1, false, share);
+    cgam_weight_bounds alone = {.top = 1, .known = 1, .scored = 1}, lost = alone;
+    cgam_weight_bounds_share(plan, &alone, 1, false, share);
     assert_true(share[1] == 1 && share[0] > 1 - 1e-11 && share[0] < 1);
     lost.off = INFINITY; /* of which nothing is known */
-    cgam_weights_share(plan, &lost, 1, false, share);
+    cgam_weight_bounds_share(plan, &lost, 1, false, share);
     assert_true(share[0] == 0 && share[1] == 1);
-    cgam_weights_share(plan, &alone, -400, false, share); /* e^-802, and nothing */
+    cgam_weight_bounds_share(plan, &alone, -400, false, share); /* e^-802, and nothing */
     assert_true(share[0] == 0 && share[1] > 0 && share[1] < 1e-290);
     plan_done();
 }
 
 /* Entropy, participation, rank and gaps with a ghost among the rivals: numbers of three weights. */
-static void the_ghost_counts_as_a_rival(void **state)
+TEST(the_ghost_counts_as_a_rival)
 {
-    (void)state;
     static const double rows[] = {1, 0, 0, 1}, q[] = {1, 0.5}, ghosts[] = {0.75, 2, -1, -1e9};
     bank = object_bank(env, 2, 2, rows);
     for (int k = 0; k < 16; k++) {
@@ -205,7 +200,7 @@ static void the_ghost_counts_as_a_rival(void **state)
 /* ---- A query by hand -------------------------------------------------------------------------- */
 
 typedef struct made {
-    cgam_query m;
+    cgam_settled m;
     cgam_doubt doubt;
     cgam_result out;
     double *u, *A;
@@ -217,11 +212,12 @@ static made query(double away, double tilt)
     const cgam_recall_opts *o = &plan->opts;
     cgam_rng rng = cgam_rng_stream(42, 0);
     double *q = dense_normals(&rng, D, 1), *c = dense_normals(&rng, D, 1), *b = dense_room(N);
-    made x = {.m = {.q = q, .c = c, .b = b, .change_norm = 1e-9, .rate = 0.5}, .u = dense_room(N)};
-    cgam_query *m = &x.m;
-    double *start = dense_room(N), *push = dense_room(N);
-    m->s0 = dense_room(N);
-    m->a = dense_room(N);
+    made x = {.m = {.in = {.q = q, .c = c, .b = b}, .trace = {.change_norm = 1e-9, .rate = 0.5}},
+              .u = dense_room(N)};
+    cgam_settled *m = &x.m;
+    double *start = dense_room(N), *push = dense_room(N), *s0 = dense_room(N), *a = dense_room(N);
+    m->in.s0 = s0;
+    m->in.a = a;
     m->s = dense_room(N);
     m->r = dense_room(N);
     m->p = dense_room(N);
@@ -233,17 +229,17 @@ static made query(double away, double tilt)
         dense_coupled_entmax(N, o->entmax, inverse, o->beta, o->lambda, b, x.u, NULL, 1e-18, 100000,
                              start);
     else dense_coupled(N, inverse, o->beta, o->lambda, b, x.u, NULL, 1e-18, 100000, start);
-    dense_solve(N, x.A, x.u, m->s0);
+    dense_solve(N, x.A, x.u, s0);
     for (int i = 0; i < N; i++) push[i] = x.u[i] + o->lambda * start[i];
     dense_solve(N, x.A, push, m->s);
     for (int i = 0; i < N; i++) {
         m->s[i] += away * (i % 2 ? 1 : -0.5);
-        m->a[i] = b[i] + o->lambda * m->s0[i];
+        a[i] = b[i] + o->lambda * s0[i];
         m->r[i] = b[i] + o->lambda * m->s[i] + tilt * (i == 1);
     }
-    cgam_query_activate(plan, m);
-    m->end = x.out.end = CGAM_END_CONVERGED;
-    m->s0_off = m->feedback = (cgam_gates_off){0, 0};
+    cgam_activate(plan, m->r, m->p, &m->act);
+    m->trace.end = x.out.end = CGAM_END_CONVERGED;
+    m->in.s0_off = m->feedback = (cgam_gates_off){0, 0};
     x.out.focus = 0;
     for (int i = 1; i < N; i++)
         if (m->r[i] > m->r[x.out.focus]) x.out.focus = i;
@@ -254,9 +250,8 @@ static made query(double away, double tilt)
     return x;
 }
 
-static void errors_are_their_formulas(void **state)
+TEST(errors_are_their_formulas)
 {
-    (void)state;
     static const double lambdas[] = {0.3, 0.8, 1.6, 0, 0.8, 0.8};
     static const double betas[] = {1.5, 1.5, 1.5, 1.5, 8, 8};
     int basins = 0, none = 0;
@@ -268,7 +263,7 @@ static void errors_are_their_formulas(void **state)
         double g = x.doubt.gradient, L = l2b / (2 * eta), gates = INFINITY;
         CHECK_LE(0.9e-4, g);
         cgam_result out = x.out;
-        CHECK_STATUS(env, cgam_query_bounds(plan, &x.m, &out));
+        CHECK_STATUS(env, cgam_settled_bounds(plan, &x.m, &out));
         double local = out.local_contraction;
         if (L < 1) gates = g / (eta * (1 - L));
         double basin = local < 1 && o.lambda > 0 ? 2 * g / (eta * (1 - local)) : INFINITY;
@@ -287,8 +282,8 @@ static void errors_are_their_formulas(void **state)
             none++;
         }
         out = x.out; /* not after so far a way */
-        x.m.end = CGAM_END_DIVERGED;
-        CHECK_STATUS(env, cgam_query_bounds(plan, &x.m, &out));
+        x.m.trace.end = CGAM_END_DIVERGED;
+        CHECK_STATUS(env, cgam_settled_bounds(plan, &x.m, &out));
         assert_true(isnan(out.p_error) && isnan(out.p_lower_bound) && isnan(out.contraction));
         assert_true(out.unique == -1 && !out.p_error_proved);
         plan_done();
@@ -299,13 +294,12 @@ static void errors_are_their_formulas(void **state)
 static bool stays(made *x)
 {
     cgam_result out = x->out;
-    CHECK_STATUS(env, cgam_query_bounds(plan, &x->m, &out));
+    CHECK_STATUS(env, cgam_settled_bounds(plan, &x->m, &out));
     return out.end == CGAM_END_CONVERGED;
 }
 
-static void what_still_moves_has_not_converged(void **state)
+TEST(what_still_moves_has_not_converged)
 {
-    (void)state;
     for (int k = 0; k < 3; k++) {
         cgam_recall_opts o = object_opts(CGAM_COUPLED, 0.05, 1.5, k == 1 ? 1.6 : 0.5);
         double away = k == 2 ? 1e-7 : 1e-4;
@@ -325,56 +319,54 @@ static void what_still_moves_has_not_converged(void **state)
 }
 
 /* By how much the energy may seem to rise. */
-static void energies_rise_by_their_formula(void **state)
+TEST(energies_rise_by_their_formula)
 {
-    (void)state;
     for (int k = 0; k < 8; k++) {
         cgam_recall_opts o = object_opts(CGAM_COUPLED, 0.05, k < 6 ? 1.5 : 40, k < 6 ? 0.7 : 0.1);
         plan_of(&o);
         double eta = plan->gate->info.eta_min, lambda2 = o.lambda * o.lambda;
         made x = query(0, 0);
         double half = k % 2 ? 1e9 : 0.7, streamed = k / 2 == 1 ? 1e-9 : k / 2 == 3 ? 3e-3 : 0;
-        x.m.half_us0 = -half;
-        x.m.streamed = streamed;
-        if (k / 2 == 2) x.m.newton_steps = 1000;
-        if (k == 0) x.m.lse *= -1e5;
-        if (k == 6) x.m.streamed = streamed = 0.1; /* 2 beta rho > 1 */
+        x.m.in.half_us0 = -half;
+        x.m.trace.streamed = streamed;
+        if (k / 2 == 2) x.m.trace.newton_steps = 1000;
+        if (k == 0) x.m.act.lse *= -1e5;
+        if (k == 6) x.m.trace.streamed = streamed = 0.1; /* 2 beta rho > 1 */
         double rho = x.doubt.step + streamed, feedback = lambda2 / eta;
-        double lse = fabs(x.m.lse) / o.beta + 1.5 * feedback;
+        double lse = fabs(x.m.act.lse) / o.beta + 1.5 * feedback;
         double epsilon = 2 * o.beta * rho > 1 ? sqrt(2) : x.doubt.p + expm1(2 * o.beta * rho);
         double terms = x.doubt.sum / o.beta + (12 * log(N) + 16) * U / o.beta +
                        U * (8 * lse + 4 * half) + (N + 16) * U * (feedback + rho);
-        double newton = 8 * U * (double)x.m.newton_steps * (half + feedback + 2 * lse);
+        double newton = 8 * U * (double)x.m.trace.newton_steps * (half + feedback + 2 * lse);
         double rise = 3 * rho + 0.5 * epsilon * epsilon * feedback + 2 * terms + newton;
-        rise = fmin(rise, 1e-6 * (half + (fabs(x.m.lse) + 1) / o.beta));
-        x.m.energy_rise = rise * (1 - 1e-3);
+        rise = fmin(rise, 1e-6 * (half + (fabs(x.m.act.lse) + 1) / o.beta));
+        x.m.trace.energy_rise = rise * (1 - 1e-3);
         assert_true(stays(&x));
-        x.m.energy_rise = rise * (1 + 1e-3);
+        x.m.trace.energy_rise = rise * (1 + 1e-3);
         assert_false(stays(&x));
-        x.m.energy_rise = 0;
-        x.m.energy_end = INFINITY;
+        x.m.trace.energy_rise = 0;
+        x.m.trace.energy_end = INFINITY;
         assert_false(stays(&x));
         plan_done();
     }
 }
 
 /* Those that went together in f32 may rise by 2^-40 of the feedback a step more. */
-static void energies_of_queries_together_may_rise_more(void **state)
+TEST(energies_of_queries_together_may_rise_more)
 {
-    (void)state;
     cgam_recall_opts o = object_opts(CGAM_COUPLED, 0.05, 1.5, 0.7);
     plan_of(&o);
     made x = query(0, 0);
     x.m.together = true;
-    x.m.change_norm = 0;
-    x.m.half_us0 = 100;
+    x.m.trace.change_norm = 0;
+    x.m.in.half_us0 = 100;
     double rises[2];
     for (int many = 0; many < 2; many++) {
         double low = 0, high = 1;
-        x.m.iterations = many ? 1000000 : 0;
+        x.m.trace.iterations = many ? 1000000 : 0;
         for (int step = 0; step < 80; step++) {
             double middle = 0.5 * (low + high);
-            x.m.energy_rise = middle;
+            x.m.trace.energy_rise = middle;
             if (stays(&x)) low = middle;
             else high = middle;
         }
@@ -386,9 +378,8 @@ static void energies_of_queries_together_may_rise_more(void **state)
 }
 
 /* Eigenvalues with certify hold for every p that the scores leave open. */
-static void certified_values_leave_room_for_doubt(void **state)
+TEST(certified_values_leave_room_for_doubt)
 {
-    (void)state;
     for (int k = 0; k < 3; k++) {
         cgam_recall_opts o = object_opts(CGAM_COUPLED, 0.05, 1.5, k ? 1.6 : 0.7);
         o.certify = true;
@@ -400,7 +391,7 @@ static void certified_values_leave_room_for_doubt(void **state)
         CHECK_STATUS(env, cgam_fold_margin(plan->gate, o.beta, o.lambda, x.m.p, &margin, &proved));
         CHECK_STATUS(env,
                      cgam_contraction_local(plan->gate, o.beta, o.lambda, x.m.p, &local, &proved));
-        CHECK_STATUS(env, cgam_query_bounds(plan, &x.m, &out));
+        CHECK_STATUS(env, cgam_settled_bounds(plan, &x.m, &out));
         double spread = 0, largest = 0, more = expm1(x.doubt.weights);
         for (int i = 0; i < N; i++) {
             spread = fmax(spread, x.m.p[i] * (1 - x.m.p[i]));
@@ -423,9 +414,8 @@ static void certified_values_leave_room_for_doubt(void **state)
 }
 
 /* Entmax lands on one memory where its margin covers the way to the fixed point. */
-static void entmax_lands_within_its_margin(void **state)
+TEST(entmax_lands_within_its_margin)
 {
-    (void)state;
     for (int k = 0; k < 2; k++) {
         cgam_recall_opts o = object_opts(CGAM_COUPLED, 0.05, 40, 0.1);
         o.entmax = 2;
@@ -436,7 +426,7 @@ static void entmax_lands_within_its_margin(void **state)
         double least = 1 / 40.0 + 2 * (x.doubt.scores + 0.1 * away);
         x.out.gap = least * (k ? 1 + 1e-5 : 1 - 1e-5);
         cgam_result out = x.out;
-        CHECK_STATUS(env, cgam_query_bounds(plan, &x.m, &out));
+        CHECK_STATUS(env, cgam_settled_bounds(plan, &x.m, &out));
         assert_int_equal(out.exact, k);
         if (k) CHECK_REL(out.p_error, x.doubt.p, NEAR);
         else CHECK_LE(1e-4, out.p_error);
@@ -445,9 +435,8 @@ static void entmax_lands_within_its_margin(void **state)
 }
 
 /* Scores of whole numbers have their margin exactly: beta (A - 1) gap = 1, where rounding would hide it. */
-static void a_margin_may_be_touched_exactly(void **state)
+TEST(a_margin_may_be_touched_exactly)
 {
-    (void)state;
     static const double rows[] = {3, 1, 2, 1, 1, 1, 0, 0}, q[] = {1, 0}, c[] = {0, 1};
     static const double P[] = {2, 0, 0, 2};
     for (int k = 0; k < 10; k++) {
@@ -472,21 +461,4 @@ static void a_margin_may_be_touched_exactly(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(free_bounds_are_their_formulas),
-        cmocka_unit_test(a_share_is_lowered_by_its_rounding),
-        cmocka_unit_test(entmax_has_its_own),
-        cmocka_unit_test(shares_are_their_formulas),
-        cmocka_unit_test(the_ghost_counts_as_a_rival),
-        cmocka_unit_test(errors_are_their_formulas),
-        cmocka_unit_test(what_still_moves_has_not_converged),
-        cmocka_unit_test(energies_rise_by_their_formula),
-        cmocka_unit_test(energies_of_queries_together_may_rise_more),
-        cmocka_unit_test(certified_values_leave_room_for_doubt),
-        cmocka_unit_test(entmax_lands_within_its_margin),
-        cmocka_unit_test(a_margin_may_be_touched_exactly),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

@@ -1,10 +1,6 @@
 /* The gate operator A(alpha) = I + alpha (G - diag G): where it turns singular, regimes, solves. */
 #include "support/one_env.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 static char what[128];
 
 static void expect(bool fine, const char *claim, double got, double want)
@@ -25,9 +21,8 @@ static const int64_t shapes[][2] = {{2, 1},   {3, 7},   {8, 20}, {20, 20},
                                     {21, 20}, {60, 30}, {60, 4}, {90, 17}};
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 
-static void alpha_crit_is_the_inverse_of_the_lowest_overlap(void **state)
+TEST(alpha_crit_is_the_inverse_of_the_lowest_overlap)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(7, 0);
     for (int k = 0; k < 6 * SHAPES * DENSE_KINDS; k++) {
         dense_kind kind = (dense_kind)(k % DENSE_KINDS);
@@ -57,9 +52,8 @@ static void alpha_crit_is_the_inverse_of_the_lowest_overlap(void **state)
     }
 }
 
-static void alpha_crit_of_known_banks(void **state)
+TEST(alpha_crit_of_known_banks)
 {
-    (void)state;
     const double orthonormal[] = {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0};
     const double orthogonal[] = {3, 0, 0, 0, 0, 0.1, 0, 0, 0, 0, 7, 0};
     const double pair[] = {0.6, 0.8, 0, 0, 0.6, 0.8, 0, 0};         /* a memory twice */
@@ -135,9 +129,8 @@ static void check_at(cgam_rng *rng, int64_t n, int64_t d, double *Z, double alph
     dense_reset();
 }
 
-static void solves_are_exact_for_a_nearby_operator(void **state)
+TEST(solves_are_exact_for_a_nearby_operator)
 {
-    (void)state;
     static const double factors[] = {0,         0.3,       0.95,     1 - 1e-4, 1 - 1e-8, 1 - 1.5e-9,
                                      1 - 1e-10, 1 + 1e-10, 1 + 1e-8, 1.2,      3};
     cgam_rng rng = cgam_rng_stream(7, 1);
@@ -156,9 +149,8 @@ static void solves_are_exact_for_a_nearby_operator(void **state)
 }
 
 /* Some rows with 1 - alpha n_i = 0 exactly, or of either sign, while A is positive definite. */
-static void alpha_may_pass_the_inverse_of_the_largest_norm(void **state)
+TEST(alpha_may_pass_the_inverse_of_the_largest_norm)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(7, 2);
     int zero = 0, negative = 0;
     for (int k = 0; k < 300; k++) {
@@ -187,9 +179,8 @@ static void alpha_may_pass_the_inverse_of_the_largest_norm(void **state)
 }
 
 /* One memory overlaps with nothing: A = 1 whatever alpha. */
-static void a_single_memory_has_no_rivals(void **state)
+TEST(a_single_memory_has_no_rivals)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(7, 3);
     static const double alphas[] = {0, 0.5, 1, 7, 1e8, 1e300};
     for (int k = 0; k < 6; k++) {
@@ -216,9 +207,8 @@ static void a_single_memory_has_no_rivals(void **state)
 }
 
 /* At alpha_crit: an input that excites the critical modes has no answer, one that does not has. */
-static void at_the_critical_point_the_range_is_still_solved(void **state)
+TEST(at_the_critical_point_the_range_is_still_solved)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(7, 4);
     static const struct {
         dense_kind kind;
@@ -246,9 +236,8 @@ static void at_the_critical_point_the_range_is_still_solved(void **state)
     }
 }
 
-static void too_little_memory_means_conjugate_gradients_or_a_message(void **state)
+TEST(too_little_memory_means_conjugate_gradients_or_a_message)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(7, 5);
     for (int k = 0; k < 60; k++) {
         int64_t n = shapes[k % SHAPES][0], d = shapes[k % SHAPES][1];
@@ -289,9 +278,8 @@ static void too_little_memory_means_conjugate_gradients_or_a_message(void **stat
     }
 }
 
-static void alpha_outside_its_range_is_refused(void **state)
+TEST(alpha_outside_its_range_is_refused)
 {
-    (void)state;
     const double Z[] = {1, 0, 0, 1};
     cgam_bank *bank = object_bank(env, 2, 2, Z);
     static const double bad[] = {-1e-300, -1, NAN, INFINITY};
@@ -316,9 +304,8 @@ static void alpha_outside_its_range_is_refused(void **state)
 
 /* Rows with much in common, as those of an unembedding: rounding keeps the proof away from the value, and
  * the value is known all the same. */
-static void alpha_crit_is_known_where_its_proof_is_rough(void **state)
+TEST(alpha_crit_is_known_where_its_proof_is_rough)
 {
-    (void)state;
     enum { ROWS = 3000, COLUMNS = 256 };
     cgam_rng rng = cgam_rng_stream(77, 0);
     double *Z = dense_normals(&rng, ROWS * COLUMNS, 1.0 / 16);
@@ -337,18 +324,4 @@ static void alpha_crit_is_known_where_its_proof_is_rough(void **state)
     dense_reset();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(alpha_crit_is_the_inverse_of_the_lowest_overlap),
-        cmocka_unit_test(alpha_crit_of_known_banks),
-        cmocka_unit_test(solves_are_exact_for_a_nearby_operator),
-        cmocka_unit_test(alpha_may_pass_the_inverse_of_the_largest_norm),
-        cmocka_unit_test(a_single_memory_has_no_rivals),
-        cmocka_unit_test(at_the_critical_point_the_range_is_still_solved),
-        cmocka_unit_test(too_little_memory_means_conjugate_gradients_or_a_message),
-        cmocka_unit_test(alpha_outside_its_range_is_refused),
-        cmocka_unit_test(alpha_crit_is_known_where_its_proof_is_rough),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

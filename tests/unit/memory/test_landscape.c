@@ -3,10 +3,8 @@
  * no higher than where a recall ends. */
 #include "support/one_env.h"
 
-#include <cgam/landscape.h>
+#include <cgam/recall.h>
 #include <cgam/theory.h>
-#include <math.h>
-#include <string.h>
 
 static cgam_recall_opts coupled(double alpha, double beta, double lambda)
 {
@@ -40,9 +38,8 @@ static long double leaning(long double kappa)
 
 /* Two equal memories, a query that cannot tell them apart: with difference mode 1 - alpha n of A the
  * map is x -> sigma(kappa (2x - 1)), kappa = beta lambda^2 / (1 - alpha), and splits at kappa = 2. */
-static void two_tied_memories_have_a_pitchfork(void **state)
+TEST(two_tied_memories_have_a_pitchfork)
 {
-    (void)state;
     const double Z[] = {1, 0, 1, 0}, q[] = {0.3, 0.7}, c[] = {0.2, 0};
     cgam_bank *bank = object_bank(env, 2, 2, Z);
     const double alphas[] = {0, 0.4}, kappas[] = {1.5, 1.99, 2.05, 3, 20};
@@ -83,9 +80,8 @@ static void two_tied_memories_have_a_pitchfork(void **state)
 
 /* Orthogonal memories, no query, no penalty: each p_i is one of two values, and far past the threshold
  * every set of k >= 1 equal leaders is one point of index k - 1: 2^n - 1 in all. */
-static void tied_memories_without_penalty_are_counted(void **state)
+TEST(tied_memories_without_penalty_are_counted)
 {
-    (void)state;
     for (int64_t n = 2; n <= 4; n++) {
         double Z[16] = {0}, q[4] = {0}, choose = 1;
         for (int64_t i = 0; i < n; i++) Z[i * n + i] = 1;
@@ -107,9 +103,8 @@ static void tied_memories_without_penalty_are_counted(void **state)
     }
 }
 
-static void any_landscape_is_made_of_fixed_points(void **state)
+TEST(any_landscape_is_made_of_fixed_points)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(31, 0);
     int several = 0, whole = 0, all = 0, saddles = 0;
     for (int k = 0; k < 120; k++) {
@@ -173,9 +168,8 @@ static void any_landscape_is_made_of_fixed_points(void **state)
 
 /* A recall that starts at a corner ends where the iteration from it does, and one that starts at a minimum
  * stays; weights count up to their sum. */
-static void a_recall_may_start_anywhere(void **state)
+TEST(a_recall_may_start_anywhere)
 {
-    (void)state;
     const double Z[] = {1, 0, 1, 0}, q[] = {0.3, 0.7, 0.3, 0.7, 0.3, 0.7};
     double start[] = {2, 0, 0, 3, 1, 1}, p[6];
     cgam_bank *bank = object_bank(env, 2, 2, Z);
@@ -198,7 +192,7 @@ static void a_recall_may_start_anywhere(void **state)
     o.mode = CGAM_FIRST;
     plan = object_recall(env, bank, &o);
     CHECK_FAILS(env, CGAM_E_ARG, cgam_recall_run(plan, &in, &out));
-    CHECK_MESSAGE(env, "a start is of mode coupled, not of mode first");
+    CHECK_MESSAGE(env, "start requires mode coupled, not mode first");
     cgam_recall_free(plan);
     cgam_bank_free(bank);
 }
@@ -219,9 +213,8 @@ static void hear(void *user, const cgam_progress_at *at)
     h->last[saddles] = *at;
 }
 
-static void a_long_search_tells_how_far_it_is(void **state)
+TEST(a_long_search_tells_how_far_it_is)
 {
-    (void)state;
     const double Z[] = {1, 0, 0, 1, -1, 0}, q[] = {0.02, 0.019};
     cgam_bank *bank = object_bank(env, 3, 2, Z);
     cgam_recall_opts o = coupled(0, 8, 1);
@@ -243,9 +236,8 @@ static void a_long_search_tells_how_far_it_is(void **state)
     cgam_bank_free(bank);
 }
 
-static void what_has_no_landscape_is_refused(void **state)
+TEST(what_has_no_landscape_is_refused)
 {
-    (void)state;
     const double Z[] = {1, 0, 0, 1}, q[] = {1, 0};
     cgam_bank *bank = object_bank(env, 2, 2, Z);
     cgam_recall_opts o = cgam_recall_opts_default();
@@ -263,15 +255,4 @@ static void what_has_no_landscape_is_refused(void **state)
     cgam_bank_free(bank);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_tied_memories_have_a_pitchfork),
-        cmocka_unit_test(tied_memories_without_penalty_are_counted),
-        cmocka_unit_test(any_landscape_is_made_of_fixed_points),
-        cmocka_unit_test(a_recall_may_start_anywhere),
-        cmocka_unit_test(a_long_search_tells_how_far_it_is),
-        cmocka_unit_test(what_has_no_landscape_is_refused),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

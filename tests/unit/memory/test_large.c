@@ -4,13 +4,9 @@
 
 #include "num/cpu/widen.h"
 
+#include <cgam/bank.h>
 #include <cgam/io.h>
-#include <cgam/landscape.h>
-#include <cgam/pack.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include <cgam/recall.h>
 #include <unistd.h>
 
 enum { N = 2700, D = 100, MOST = 9, TOP = 3, D_C = 2 };
@@ -104,9 +100,8 @@ static void ask(const cgam_recall *plan, const situation *x, const problem *t, k
     CHECK_STATUS(env, cgam_recall_run(plan, &in, &out));
 }
 
-static void an_answer_does_not_depend_on_what_else_is_asked(void **state)
+TEST_WITH(set_up, tear_down, an_answer_does_not_depend_on_what_else_is_asked)
 {
-    (void)state;
     for (size_t k = 0; k < sizeof situations / sizeof *situations; k++) {
         const situation *x = &situations[k];
         cgam_rng rng = cgam_rng_stream(91, k);
@@ -149,9 +144,8 @@ static void an_answer_does_not_depend_on_what_else_is_asked(void **state)
 
 /* ---- Few memories of very many numbers ------------------------------------------------------- */
 /* Columns of zeros change nothing but the way: the same landscape, and the same end of an annealing. */
-static void a_large_bank_of_few_memories_has_the_landscape_of_a_small_one(void **state)
+TEST_WITH(set_up, tear_down, a_large_bank_of_few_memories_has_the_landscape_of_a_small_one)
 {
-    (void)state;
     enum { FEW = 4, NARROW = 5, WIDE = 1 << 16 };
     cgam_rng rng = cgam_rng_stream(93, 0);
     double *Z = dense_bank(&rng, DENSE_UNIT, FEW, NARROW), *q = dense_room(WIDE),
@@ -190,9 +184,8 @@ static void a_large_bank_of_few_memories_has_the_landscape_of_a_small_one(void *
 }
 
 /* ---- Rows that nobody has looked at ---------------------------------------------------------- */
-static void a_packed_row_that_is_no_number_is_met_by_who_asks(void **state)
+TEST_WITH(set_up, tear_down, a_packed_row_that_is_no_number_is_met_by_who_asks)
 {
-    (void)state;
     enum { ROWS = 700, WIDTH = 100, BAD = 420 };
     char folder[] = "/tmp/cgam-large-XXXXXX", path[64], packed[64];
     cgam_rng rng = cgam_rng_stream(92, 0);
@@ -246,17 +239,4 @@ static void a_packed_row_that_is_no_number_is_met_by_who_asks(void **state)
     unlink(packed);
     assert_int_equal(rmdir(folder), 0);
     dense_reset();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(an_answer_does_not_depend_on_what_else_is_asked, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(
-            a_large_bank_of_few_memories_has_the_landscape_of_a_small_one, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_packed_row_that_is_no_number_is_met_by_who_asks, set_up,
-                                        tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,10 +9,6 @@
 
 #include <cgam/io.h>
 #include <cgam/recall.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { N = 60, D = 7, QUERIES = 9, TOP = 4 };
@@ -40,9 +36,8 @@ static cgam_status recall(const cgam_bank *bank, const cgam_recall_opts *opts, c
     return status;
 }
 
-static void a_mask_is_a_bank_of_fewer_rows(void **state)
+TEST(a_mask_is_a_bank_of_fewer_rows)
 {
-    (void)state;
     cgam_env *env = object_env(2);
     for (uint64_t t = 0; t < 60; t++) {
         cgam_rng rng = cgam_rng_stream(50, t);
@@ -106,11 +101,9 @@ static void a_mask_is_a_bank_of_fewer_rows(void **state)
 }
 
 /* A hole anywhere is seen: rows are borrowed only where they lie side by side. */
-static void rows_with_one_hole_are_copied(void **state)
+TEST_ENV(rows_with_one_hole_are_copied)
 {
-    (void)state;
     enum { ROWS = 6 };
-    cgam_env *env = object_env(1);
     double Z[ROWS * 2], row[2];
     for (int i = 0; i < ROWS * 2; i++) Z[i] = 1 + i;
     cgam_bank *whole, *some;
@@ -125,13 +118,10 @@ static void rows_with_one_hole_are_copied(void **state)
         cgam_bank_free(some);
     }
     cgam_bank_free(whole);
-    cgam_env_free(env);
 }
 
-static void what_is_not_there_is_refused(void **state)
+TEST_ENV(what_is_not_there_is_refused)
 {
-    (void)state;
-    cgam_env *env = object_env(1);
     cgam_rng rng = cgam_rng_stream(51, 0);
     double *Z = dense_bank(&rng, DENSE_UNIT, N, D);
     cgam_bank *bank = object_bank(env, N, D, Z), *some;
@@ -146,7 +136,6 @@ static void what_is_not_there_is_refused(void **state)
     CHECK_MESSAGE(env, "target 1 of query 0 is not among the memories that count");
     cgam_bank_free(some);
     cgam_bank_free(bank);
-    cgam_env_free(env);
     dense_reset();
 }
 
@@ -162,10 +151,8 @@ static const char *file_of(const char *ending, const void *bytes, size_t size)
     return path;
 }
 
-static void names_and_masks_come_from_files(void **state)
+TEST_ENV(names_and_masks_come_from_files)
 {
-    (void)state;
-    cgam_env *env = object_env(1);
     static const char text[] = "red\ngreen\r\nred\n\nblue";
     const char *path = file_of(".names", text, sizeof text - 1);
     cgam_row_names *names;
@@ -218,7 +205,6 @@ static void names_and_masks_come_from_files(void **state)
     CHECK_STATUS(env, cgam_row_names_new(env, "", 0, &names));
     assert_int_equal(cgam_row_names_search(names, "", 3, found), 0);
     cgam_row_names_free(names);
-    cgam_env_free(env);
 }
 
 /* An array of any type and shape, with so many bytes of data: a 1 and zeros. */
@@ -234,10 +220,8 @@ static const char *array_of(const char *descr, const char *shape, size_t size)
     return file_of(".npy", bytes, 128 + size);
 }
 
-static void arrays_are_masks_or_are_refused(void **state)
+TEST_ENV(arrays_are_masks_or_are_refused)
 {
-    (void)state;
-    cgam_env *env = object_env(1);
     static const struct {
         const char *descr, *shape;
         size_t size;
@@ -288,7 +272,6 @@ static void arrays_are_masks_or_are_refused(void **state)
     assert_int_equal(cgam_bank_place(bank, 2), -1);
     assert_int_equal(cgam_bank_place(bank, 1), 1);
     cgam_bank_free(bank);
-    cgam_env_free(env);
 }
 
 static int select_rows(cgam_env *env, void *arg)
@@ -318,9 +301,8 @@ static int load_names(cgam_env *env, void *arg)
     return status;
 }
 
-static void every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(52, 0);
     check_every_allocation(select_rows, dense_bank(&rng, DENSE_UNIT, N, D));
     char path[64];
@@ -328,17 +310,4 @@ static void every_allocation_may_fail(void **state)
     check_every_allocation(load_names, path);
     unlink(path);
     dense_reset();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(arrays_are_masks_or_are_refused),
-        cmocka_unit_test(a_mask_is_a_bank_of_fewer_rows),
-        cmocka_unit_test(rows_with_one_hole_are_copied),
-        cmocka_unit_test(what_is_not_there_is_refused),
-        cmocka_unit_test(names_and_masks_come_from_files),
-        cmocka_unit_test(every_allocation_may_fail),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

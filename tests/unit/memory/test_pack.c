@@ -1,15 +1,16 @@
 /* Packed banks: the answers of the rows they were made from, bit for bit; changed, the file that packing anew would give;
  * damaged, refused or harmless.
  * ctest: timeout=240 */
+#include "io/array.h"
+#include "memory/bank.h"
 #include "support/check.h"
 #include "support/dense.h"
 #include "support/failing_alloc.h"
 #include "support/objects.h"
 #include "unit/io/scratch.h"
 
+#include <cgam/bank.h>
 #include <cgam/io.h>
-#include <cgam/pack.h>
-#include <math.h>
 #include <sys/wait.h>
 
 enum { N = 60, D = 9, MORE = 5, QUERIES = 3, TOP = 4 };
@@ -89,9 +90,8 @@ static cgam_recall_opts way(int t)
     return o;
 }
 
-static void a_packed_bank_answers_as_its_rows(void **state)
+TEST(a_packed_bank_answers_as_its_rows)
 {
-    (void)state;
     cgam_env *env = object_env(2);
     for (int t = 0; t < 48; t++) {
         cgam_rng rng = cgam_rng_stream(60, (uint64_t)t);
@@ -131,9 +131,8 @@ static void same_bytes(const char *a, const char *b)
     free(y);
 }
 
-static void changes_give_the_file_that_packing_anew_gives(void **state)
+TEST(changes_give_the_file_that_packing_anew_gives)
 {
-    (void)state;
     cgam_env *env = object_env(2);
     cgam_rng rng = cgam_rng_stream(61, 0);
     double *Z = dense_bank(&rng, DENSE_NORMS, N + MORE, D);
@@ -199,9 +198,8 @@ static void changes_give_the_file_that_packing_anew_gives(void **state)
 }
 
 /* A bank with rows dropped against a plain one that has no others. */
-static void a_dropped_memory_takes_no_part(void **state)
+TEST(a_dropped_memory_takes_no_part)
 {
-    (void)state;
     cgam_env *env = object_env(2);
     for (int t = 0; t < 20; t++) {
         cgam_rng rng = cgam_rng_stream(62, (uint64_t)t);
@@ -242,10 +240,8 @@ static void a_dropped_memory_takes_no_part(void **state)
     cgam_env_free(env);
 }
 
-static void rows_are_converted_and_shards_joined(void **state)
+TEST_ENV(rows_are_converted_and_shards_joined)
 {
-    (void)state;
-    cgam_env *env = object_env(1);
     cgam_rng rng = cgam_rng_stream(63, 0);
     double *Z = dense_bank(&rng, DENSE_GAUSS, N, D);
     float *Z32 = (float *)dense_room(N * D);
@@ -296,14 +292,11 @@ static void rows_are_converted_and_shards_joined(void **state)
         for (int j = 0; j < D; j++) assert_true(row[j] == (double)(float)many[i * D + j]);
     }
     cgam_bank_free(bank);
-    cgam_env_free(env);
     dense_reset();
 }
 
-static void what_does_not_fit_is_refused(void **state)
+TEST_ENV(what_does_not_fit_is_refused)
 {
-    (void)state;
-    cgam_env *env = object_env(1);
     cgam_rng rng = cgam_rng_stream(64, 0);
     double *Z = dense_bank(&rng, DENSE_GAUSS, N, D);
     place from_at = at("Z.npy"), out_at = at("Z.safetensors");
@@ -341,15 +334,12 @@ static void what_does_not_fit_is_refused(void **state)
     Z[5 * D + 2] = NAN;
     CHECK_FAILS(env, CGAM_E_VALUE, cgam_pack_add(env, out, rows_file("nan.npy", N, Z), NULL));
     CHECK_MESSAGE(env, "nan at row 65, column 2");
-    cgam_env_free(env);
     dense_reset();
 }
 
 /* Flips each byte in turn, into every eighth also each of its bits. */
-static void no_damaged_byte_passes_a_check_or_crashes(void **state)
+TEST_ENV(no_damaged_byte_passes_a_check_or_crashes)
 {
-    (void)state;
-    cgam_env *env = object_env(1);
     cgam_rng rng = cgam_rng_stream(65, 0);
     enum { SMALL = 5, WIDE = 3 };
     double *Z = dense_bank(&rng, DENSE_DUPLICATES, SMALL, WIDE);
@@ -401,7 +391,6 @@ static void no_damaged_byte_passes_a_check_or_crashes(void **state)
     }
     assert_true(refused > 100 && found > 1000 && strange > 10);
     free(bytes);
-    cgam_env_free(env);
     dense_reset();
 }
 
@@ -428,9 +417,8 @@ static uint8_t *reworded(const uint8_t *bytes, size_t size, const char *from, co
     return out;
 }
 
-static void a_header_that_says_something_else_is_refused_with_its_reason(void **state)
+TEST_ENV(a_header_that_says_something_else_is_refused_with_its_reason)
 {
-    (void)state;
 #define ROWS "\"rows\":{\"dtype\":\"F64\",\"shape\":"
 #define SKETCH "\"sketch.rows\":{\"dtype\":\"I8\",\"shape\":"
     static const struct {
@@ -458,7 +446,6 @@ static void a_header_that_says_something_else_is_refused_with_its_reason(void **
          "twins.begin has another type"},
         {"\"twins.member\":{", "\"twins.others\":{", "twins.member is missing"},
     };
-    cgam_env *env = object_env(1);
     cgam_rng rng = cgam_rng_stream(68, 0);
     double *Z = dense_bank(&rng, DENSE_DUPLICATES, N, D);
     cgam_pack_opts o = all_parts(names_file("Z.names", 'n', N));
@@ -477,7 +464,6 @@ static void a_header_that_says_something_else_is_refused_with_its_reason(void **
         assert_null(bank);
     }
     free(bytes);
-    cgam_env_free(env);
     dense_reset();
 }
 
@@ -495,9 +481,8 @@ static void damage(const char *path, int64_t index, double x)
 }
 
 /* A bank that is too large to be looked over when it is opened. */
-static void a_score_that_is_not_finite_is_an_error(void **state)
+TEST(a_score_that_is_not_finite_is_an_error)
 {
-    (void)state;
     enum { LARGE = 30000, ROW = 20000 };
     cgam_env *env = object_env(2);
     cgam_rng rng = cgam_rng_stream(66, 0);
@@ -574,9 +559,8 @@ static int pack_and_change(cgam_env *env, void *arg)
     return status;
 }
 
-static void every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(67, 0);
     for (int i = 0; i < 2; i++) { /* and with rows that are converted, some of them alike */
         double *Z = dense_bank(&rng, i ? DENSE_DUPLICATES : DENSE_NORMS, D, D);
@@ -595,18 +579,4 @@ static int setup(void **state)
     return scratch_setup(state);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_packed_bank_answers_as_its_rows),
-        cmocka_unit_test(changes_give_the_file_that_packing_anew_gives),
-        cmocka_unit_test(a_dropped_memory_takes_no_part),
-        cmocka_unit_test(rows_are_converted_and_shards_joined),
-        cmocka_unit_test(what_does_not_fit_is_refused),
-        cmocka_unit_test(no_damaged_byte_passes_a_check_or_crashes),
-        cmocka_unit_test(a_header_that_says_something_else_is_refused_with_its_reason),
-        cmocka_unit_test(a_score_that_is_not_finite_is_an_error),
-        cmocka_unit_test(every_allocation_may_fail),
-    };
-    return cmocka_run_group_tests(tests, setup, scratch_teardown);
-}
+TEST_GROUP(setup, scratch_teardown)

@@ -2,136 +2,18 @@
 /* A bank over two ranks that are threads of this process: the bits of one process; the link between them breaking at any message,
  * memory ending or a stop wished on one of them at any time comes back on both, and nothing is left behind. */
 #include "base/env.h"
+#include "memory/certify.h"
+#include "memory/map.h"
 #include "support/check.h"
 #include "support/failing_alloc.h"
+#include "support/two_ranks.h"
 
-#include <cgam/as_net.h>
-#include <cgam/explain.h>
-#include <cgam/inspect.h>
 #include <cgam/io.h>
-#include <cgam/landscape.h>
-#include <cgam/map.h>
-#include <cgam/ranks.h>
 #include <cgam/recall.h>
 #include <cgam/theory.h>
-#include <math.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-enum { RANKS = 2, N = 2600, D = 6, HALF = 1000, QUERIES = 9 }; /* rank 0 gives HALF rows */
-
-/* ---- the link --------------------------------------------------------------------------------- */
-/* Every message is a meeting of both, so one who calls another function than the other would hang; with meeting `at` it breaks for good. */
-typedef struct line {
-    pthread_mutex_t lock;
-    pthread_cond_t met;
-    int present;
-    int64_t meetings, at;
-    bool broken;
-    bool left;  /* a rank is through with all its calls */
-    bool alone; /* and the other waited for it */
-    const void *data[RANKS];
-} line;
-
-typedef struct seat {
-    line *line;
-    int rank;
-} seat;
-
-static bool meet(line *l)
-{
-    pthread_mutex_lock(&l->lock);
-    const int64_t now = l->meetings;
-    if (!l->broken && ++l->present == RANKS) {
-        l->present = 0;
-        l->meetings++;
-        l->broken = l->meetings == l->at;
-        pthread_cond_broadcast(&l->met);
-    }
-    while (!l->broken && l->meetings == now) {
-        if (l->left) l->broken = l->alone = true; /* it would wait forever */
-        else pthread_cond_wait(&l->met, &l->lock);
-    }
-    const bool fine = !l->broken;
-    pthread_mutex_unlock(&l->lock);
-    return fine;
-}
-
-/* What the other has laid down, valid until the next meeting; NULL: the link is broken. */
-static const void *exchange(const seat *s, const void *data)
-{
-    s->line->data[s->rank] = data;
-    return meet(s->line) ? s->line->data[1 - s->rank] : NULL;
-}
-
-static void leave(line *l)
-{
-    pthread_mutex_lock(&l->lock);
-    l->left = true;
-    pthread_cond_broadcast(&l->met);
-    pthread_mutex_unlock(&l->lock);
-}
-
-static bool line_send(void *user, int to, const void *data, size_t bytes)
-{
-    (void)to, (void)bytes;
-    const seat *s = user;
-    s->line->data[s->rank] = data;
-    if (!meet(s->line)) return false;
-    return meet(s->line); /* it has been read */
-}
-
-static bool line_receive(void *user, int from, void *data, size_t bytes)
-{
-    const seat *s = user;
-    s->line->data[s->rank] = NULL;
-    if (!meet(s->line)) return false;
-    memcpy(data, s->line->data[from], bytes);
-    return meet(s->line);
-}
-
-static bool line_share(void *user, void *data, const size_t *at)
-{
-    const seat *s = user;
-    const char *other = exchange(s, data);
-    if (!other) return false;
-    const size_t from = at[1 - s->rank], to = at[2 - s->rank];
-    if (to > from) memcpy((char *)data + from, other + from, to - from);
-    return meet(s->line);
-}
-
-static bool line_spread(void *user, int from, void *data, size_t bytes)
-{
-    return ((const seat *)user)->rank == from ? line_send(user, from, data, bytes)
-                                              : line_receive(user, from, data, bytes);
-}
-
-static bool line_merge(void *user, uint64_t *words, size_t count)
-{
-    const seat *s = user;
-    uint64_t *both = malloc(count * sizeof *both + 1);
-    const uint64_t *other = both ? exchange(s, words) : NULL;
-    for (size_t i = 0; other && i < count; i++) both[i] = words[i] | other[i];
-    const bool fine = other && meet(s->line);
-    if (fine) memcpy(words, both, count * sizeof *both);
-    free(both);
-    return fine;
-}
-
-static cgam_ranks ranks_of(seat *s)
-{
-    return (cgam_ranks){.rank = s->rank,
-                        .ranks = RANKS,
-                        .user = s,
-                        .send = line_send,
-                        .receive = line_receive,
-                        .share = line_share,
-                        .spread = line_spread,
-                        .merge = line_merge};
-}
+enum { N = 2600, D = 6, HALF = 1000, QUERIES = 9 }; /* rank 0 gives HALF rows */
 
 /* ---- what is asked ---------------------------------------------------------------------------- */
 static double rows[N * D], queries[QUERIES * D];
@@ -361,9 +243,8 @@ static uint64_t bits(double x)
     return out;
 }
 
-static void two_ranks_have_the_bits_of_one_process(void **state)
+TEST(two_ranks_have_the_bits_of_one_process)
 {
-    (void)state;
     cgam_env *env;
     CHECK_STATUS(NULL, cgam_env_new(&(cgam_env_opts){.threads = 1}, &env));
     for (int i = 0; i < ASKED; i++) {
@@ -382,9 +263,8 @@ static void two_ranks_have_the_bits_of_one_process(void **state)
     cgam_env_free(env);
 }
 
-static void what_fails_on_one_comes_back_on_both(void **state)
+TEST(what_fails_on_one_comes_back_on_both)
 {
-    (void)state;
     for (int i = 0; i < ASKED; i++)
         for (int way = 0; way < WAYS; way++) {
             member team[RANKS];
@@ -479,9 +359,8 @@ static void *refusals(void *arg)
     return NULL;
 }
 
-static void what_is_for_one_process_is_refused_to_ranks(void **state)
+TEST(what_is_for_one_process_is_refused_to_ranks)
 {
-    (void)state;
     line l = {.lock = PTHREAD_MUTEX_INITIALIZER, .met = PTHREAD_COND_INITIALIZER};
     member team[RANKS];
     pthread_t other;
@@ -533,9 +412,8 @@ static void *give(void *arg)
     return NULL;
 }
 
-static void ranks_that_give_unlike_rows_are_told_on_both(void **state)
+TEST(ranks_that_give_unlike_rows_are_told_on_both)
 {
-    (void)state;
     char folder[] = "/tmp/cgam-ranks-XXXXXX", file[3][64];
     const int64_t shapes[][2] = {{4, 3}, {5, 3}, {4, 2}};
     cgam_env *env;
@@ -595,12 +473,6 @@ static void ranks_that_give_unlike_rows_are_told_on_both(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_ranks_have_the_bits_of_one_process),
-        cmocka_unit_test(what_fails_on_one_comes_back_on_both),
-        cmocka_unit_test(what_is_for_one_process_is_refused_to_ranks),
-        cmocka_unit_test(ranks_that_give_unlike_rows_are_told_on_both),
-    };
     fill();
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return check_run_tests();
 }

@@ -3,8 +3,6 @@
 
 #include "num/cpu/widen.h"
 
-#include <string.h>
-
 /* Z P c, W c or Z c by the mode of k; sets opts and returns c. */
 static double *draw_context(cgam_rng *rng, int k, int64_t n, int64_t d, const double *Z,
                             cgam_recall_opts *opts, double *u)
@@ -31,9 +29,8 @@ static double *draw_context(cgam_rng *rng, int k, int64_t n, int64_t d, const do
     return c;
 }
 
-static void first_order_is_a_solve_and_a_sum(void **state)
+TEST(first_order_is_a_solve_and_a_sum)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(9, 0);
     for (int k = 0; k < 400; k++) {
         int64_t n = 1 + cgam_rng_below(&rng, 40), d = 1 + cgam_rng_below(&rng, 40);
@@ -73,9 +70,8 @@ static void first_order_is_a_solve_and_a_sum(void **state)
     }
 }
 
-static void coupled_is_the_fixed_point(void **state)
+TEST(coupled_is_the_fixed_point)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(9, 1);
     for (int k = 0; k < 400; k++) {
         int64_t n = 1 + cgam_rng_below(&rng, 30), d = 1 + cgam_rng_below(&rng, 30);
@@ -137,9 +133,8 @@ static void coupled_is_the_fixed_point(void **state)
 }
 
 /* Storage types and normalising only change the rows; the recall is that of the widened rows. */
-static void stored_types_recall_as_their_widened_rows(void **state)
+TEST(stored_types_recall_as_their_widened_rows)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(9, 2);
     for (int k = 0; k < 48; k++) {
         int64_t n = k % 2 ? 50 : 12, d = k % 2 ? 9 : 20;
@@ -169,9 +164,8 @@ static void stored_types_recall_as_their_widened_rows(void **state)
 
 /* A large bank is gone over in f32 while p is far from its fixed point, which must not show in the
  * end: the same rows stored in double, where there is no such thing, lead to the same place. */
-static void beginning_in_f32_leads_to_the_same_place(void **state)
+TEST(beginning_in_f32_leads_to_the_same_place)
 {
-    (void)state;
     enum { N = 2700, D = 100 };
     cgam_rng rng = cgam_rng_stream(9, 4);
     for (int k = 0; k < 6; k++) {
@@ -208,9 +202,8 @@ static void beginning_in_f32_leads_to_the_same_place(void **state)
     }
 }
 
-static void the_best_k_come_by_rank_and_ties_by_index(void **state)
+TEST(the_best_k_come_by_rank_and_ties_by_index)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(9, 3);
     for (int k = 0; k < 300; k++) {
         int64_t n = 1 + cgam_rng_below(&rng, 60), d = 1 + cgam_rng_below(&rng, 4);
@@ -242,9 +235,8 @@ static void the_best_k_come_by_rank_and_ties_by_index(void **state)
     }
 }
 
-static void the_easy_call_is_the_same_recall(void **state)
+TEST(the_easy_call_is_the_same_recall)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(9, 9);
     double *Z = dense_bank(&rng, DENSE_NORMS, 15, 6), *q = dense_normals(&rng, 6, 1);
     double *c = dense_normals(&rng, 6, 1);
@@ -265,15 +257,4 @@ static void the_easy_call_is_the_same_recall(void **state)
     dense_reset();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(first_order_is_a_solve_and_a_sum),
-        cmocka_unit_test(coupled_is_the_fixed_point),
-        cmocka_unit_test(stored_types_recall_as_their_widened_rows),
-        cmocka_unit_test(beginning_in_f32_leads_to_the_same_place),
-        cmocka_unit_test(the_best_k_come_by_rank_and_ties_by_index),
-        cmocka_unit_test(the_easy_call_is_the_same_recall),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

@@ -1,12 +1,13 @@
 /* Recall at its edges: one memory, no coupling, low temperature, little memory, wrong arguments, and
  * every way to end. */
+#include "memory/gate.h"
+#include "memory/results.h"
 #include "unit/memory/answer.h"
 
-#include "memory/as_net.h"
+#include "memory/engines.h"
 
-static void a_single_memory_is_always_recalled(void **state)
+TEST(a_single_memory_is_always_recalled)
 {
-    (void)state;
     const double Z[] = {3, -4}, q[] = {1, 1}, c[] = {0.5, 2};
     cgam_bank *bank = object_bank(env, 1, 2, Z);
     for (int k = 0; k < 8; k++) {
@@ -29,9 +30,8 @@ static void a_single_memory_is_always_recalled(void **state)
 }
 
 /* Norms whose product is beyond the range of double, at scores that are not: the bound of p is told and not called proved. */
-static void what_cannot_be_proved_is_told_all_the_same(void **state)
+TEST(what_cannot_be_proved_is_told_all_the_same)
 {
-    (void)state;
     const double Z[] = {1e150, 1e-190, 1e150, 0}, q[] = {0, 1e190}, c[] = {0, 0};
     cgam_bank *bank = object_bank(env, 2, 2, Z);
     cgam_recall_opts opts = cgam_recall_opts_default();
@@ -50,9 +50,8 @@ static void what_cannot_be_proved_is_told_all_the_same(void **state)
     cgam_bank_free(bank);
 }
 
-static void without_coupling_the_query_decides_alone(void **state)
+TEST(without_coupling_the_query_decides_alone)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(9, 4);
     for (int k = 0; k < 60; k++) {
         int64_t n = 2 + cgam_rng_below(&rng, 30), d = 1 + cgam_rng_below(&rng, 30);
@@ -76,9 +75,8 @@ static void without_coupling_the_query_decides_alone(void **state)
     }
 }
 
-static void a_cold_memory_takes_the_best(void **state)
+TEST(a_cold_memory_takes_the_best)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(9, 5);
     for (int k = 0; k < 60; k++) {
         int64_t n = 2 + cgam_rng_below(&rng, 30), d = 2 + cgam_rng_below(&rng, 30);
@@ -101,9 +99,8 @@ static void a_cold_memory_takes_the_best(void **state)
     }
 }
 
-static void a_recall_says_how_it_ended(void **state)
+TEST(a_recall_says_how_it_ended)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(9, 6);
     int64_t n = 12, d = 5;
     double *Z = dense_bank(&rng, DENSE_UNIT, n, d), *q = dense_normals(&rng, d, 1);
@@ -141,9 +138,8 @@ static void a_recall_says_how_it_ended(void **state)
 }
 
 /* However the integration of a flow ended, its recall has a word for it. */
-static void an_end_of_a_flow_is_an_end_of_a_recall(void **state)
+TEST(an_end_of_a_flow_is_an_end_of_a_recall)
 {
-    (void)state;
     static const struct {
         cgam_flow_end flow;
         cgam_end recall;
@@ -156,9 +152,8 @@ static void an_end_of_a_flow_is_an_end_of_a_recall(void **state)
         assert_int_equal(cgam_end_of_flow(ends[k].flow), ends[k].recall);
 }
 
-static void wrong_arguments_are_named(void **state)
+TEST(wrong_arguments_are_named)
 {
-    (void)state;
     const double Z[] = {1, 0, 0, 1, 1, 1}, q[] = {1, 2};
     cgam_bank *bank = object_bank(env, 3, 2, Z);
     const struct {
@@ -204,9 +199,8 @@ static void wrong_arguments_are_named(void **state)
 }
 
 /* At alpha_crit itself coupled refuses, and the message has the number. */
-static void criticality_is_refused_with_its_number(void **state)
+TEST(criticality_is_refused_with_its_number)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(9, 7);
     double *Z = dense_bank(&rng, DENSE_UNIT, 20, 4);
     cgam_bank *bank = object_bank(env, 20, 4, Z);
@@ -227,9 +221,8 @@ static void criticality_is_refused_with_its_number(void **state)
 }
 
 /* Little memory: the same recall by conjugate gradients, or a refusal. */
-static void little_memory_changes_the_way_not_the_result(void **state)
+TEST(little_memory_changes_the_way_not_the_result)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(9, 8);
     for (int k = 0; k < 40; k++) {
         int64_t n = 2 + cgam_rng_below(&rng, 40), d = 1 + cgam_rng_below(&rng, 20);
@@ -257,9 +250,8 @@ static void little_memory_changes_the_way_not_the_result(void **state)
     }
 }
 
-static void names_and_values_lead_to_each_other(void **state)
+TEST(names_and_values_lead_to_each_other)
 {
-    (void)state;
     for (int k = 0; k <= CGAM_FLOW; k++) {
         cgam_mode found = (cgam_mode)-1;
         assert_true(cgam_mode_find(cgam_mode_name((cgam_mode)k), &found) && (int)found == k);
@@ -281,19 +273,4 @@ static void names_and_values_lead_to_each_other(void **state)
     assert_int_equal(mode, CGAM_FLOW);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_single_memory_is_always_recalled),
-        cmocka_unit_test(what_cannot_be_proved_is_told_all_the_same),
-        cmocka_unit_test(without_coupling_the_query_decides_alone),
-        cmocka_unit_test(a_cold_memory_takes_the_best),
-        cmocka_unit_test(a_recall_says_how_it_ended),
-        cmocka_unit_test(an_end_of_a_flow_is_an_end_of_a_recall),
-        cmocka_unit_test(wrong_arguments_are_named),
-        cmocka_unit_test(criticality_is_refused_with_its_number),
-        cmocka_unit_test(little_memory_changes_the_way_not_the_result),
-        cmocka_unit_test(names_and_values_lead_to_each_other),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

@@ -1,21 +1,17 @@
 /* What banks, gates, recalls and theory functions do not take is refused with the numbers in the message; and those functions
  * that look further than a recall - landscapes, maps, explanations, networks - give back what they had when memory ends or a
  * stop is wished. */
+#include "memory/certify.h"
+#include "memory/gate.h"
+#include "memory/map.h"
 #include "support/check.h"
 #include "support/dense.h"
 #include "support/failing_alloc.h"
 #include "support/one_env.h"
 
-#include <cgam/as_net.h>
-#include <cgam/explain.h>
 #include <cgam/flow.h>
-#include <cgam/inspect.h>
-#include <cgam/landscape.h>
-#include <cgam/map.h>
 #include <cgam/recall.h>
 #include <cgam/theory.h>
-#include <math.h>
-#include <string.h>
 
 /* Four unit memories in three dimensions, two of them near each other. */
 static const double Z[] = {1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0.6, 0.8};
@@ -25,9 +21,8 @@ enum { N = 4, D = 3 };
 static cgam_bank *bank_of(void) { return object_bank(env, N, D, Z); }
 
 /* ---- refusals --------------------------------------------------------------------------------- */
-static void banks_that_cannot_be_are_refused(void **state)
+TEST_WITH(set_up, tear_down, banks_that_cannot_be_are_refused)
 {
-    (void)state;
     cgam_bank *bank;
     const double nan[] = {0, NAN}, inf[] = {-INFINITY, 1}, up[] = {1, INFINITY};
     const double huge[] = {1e160, 0}, large[] = {1e151, 0}, small[] = {1e-155, 0};
@@ -90,9 +85,8 @@ static cgam_recall *plan_of(const cgam_bank *bank, cgam_recall_opts o)
     return object_recall(env, bank, &o);
 }
 
-static void recalls_that_cannot_be_are_refused(void **state)
+TEST_WITH(set_up, tear_down, recalls_that_cannot_be_are_refused)
 {
-    (void)state;
     cgam_bank *bank = bank_of(), *other = bank_of();
     cgam_gate *gate, *foreign;
     cgam_recall *plan;
@@ -113,13 +107,13 @@ static void recalls_that_cannot_be_are_refused(void **state)
         {{.lambda = 1e-200, .beta = 1e280}, "lambda^2 beta leaves the range"},
         {{.entmax = 1}, "the order of entmax is 1"},
         {{.entmax = 2.5}, "the order of entmax is 2.5"},
-        {{.entmax = 1.5, .fast = true}, "fast serves softmax"},
-        {{.entmax = 1.5, .none = true}, "none serves softmax"},
+        {{.entmax = 1.5, .fast = true}, "fast requires activation softmax"},
+        {{.entmax = 1.5, .none = true}, "none requires activation softmax"},
         {{.tol = -1}, "tol is -1"},
-        {{.mode = (cgam_mode)(CGAM_ANNEAL + 1)}, "mode is 4"},
+        {{.mode = (cgam_mode)(CGAM_ANNEAL + 1)}, "invalid mode 4"},
         {{.max_iter = -1}, "max-iter -1"},
-        {{.fast = true, .mode = CGAM_COUPLED}, "fast serves mode first: mode coupled"},
-        {{.none = true, .mode = CGAM_FLOW}, "none serves mode first: in mode flow"},
+        {{.fast = true, .mode = CGAM_COUPLED}, "fast requires mode first: mode coupled"},
+        {{.none = true, .mode = CGAM_FLOW}, "none requires mode first: in mode flow"},
         {{.none = true, .certify = true}, "none and certify exclude each other"},
         {{.none = true, .none_score = NAN}, "none is nan"},
         {{.tol_p = -1, .fast = true}, "tol-p is -1"},
@@ -129,8 +123,8 @@ static void recalls_that_cannot_be_are_refused(void **state)
         {{.P = Z, .W = Z, .d_c = 3}, "a projection and gate weights exclude"},
         {{.P = Z}, "need d_c, which is 0"},
         {{.W = Z, .d_c = INT64_C(1) << 40}, "need d_c, which is 1099511627776"},
-        {{.gate = gate, .alpha = 0.3}, "the gate is of another bank or alpha"},
-        {{.gate = foreign, .alpha = 0.2}, "the gate is of another bank or alpha"},
+        {{.gate = gate, .alpha = 0.3}, "gate belongs to a different bank or alpha"},
+        {{.gate = foreign, .alpha = 0.2}, "gate belongs to a different bank or alpha"},
         {{.alpha = 1e302}, "alpha norm^2 leaves the"},
         {{.mode = CGAM_COUPLED, .alpha = 3}, "needs A(alpha) positive definite: alpha = 3"},
     };
@@ -148,9 +142,8 @@ static void recalls_that_cannot_be_are_refused(void **state)
     cgam_recall_free(NULL);
 }
 
-static void questions_that_make_no_sense_are_refused(void **state)
+TEST_WITH(set_up, tear_down, questions_that_make_no_sense_are_refused)
 {
-    (void)state;
     cgam_bank *bank = bank_of();
     cgam_recall *first, *coupled;
     cgam_result r;
@@ -168,9 +161,7 @@ static void questions_that_make_no_sense_are_refused(void **state)
         {first, {.queries = 1}, "1 queries"},
         {first, {.queries = 1, .q = q, .target = &beyond}, "target 4 of query 0, memories are 0"},
         {first, {.queries = 1, .q = q, .target = &before}, "target -1 of query 0"},
-        {first,
-         {.queries = 1, .q = q, .start = b},
-         "a start is of mode coupled, not of mode first"},
+        {first, {.queries = 1, .q = q, .start = b}, "start requires mode coupled, not mode first"},
         {coupled, {.queries = 1, .q = q, .start = negative}, "has weight -1 at 1"},
         {coupled, {.queries = 1, .q = q, .start = wild}, "has weight inf at 0"},
         {coupled, {.queries = 1, .q = q, .start = zeros}, "of query 0 sum to 0"},
@@ -206,9 +197,8 @@ static void questions_that_make_no_sense_are_refused(void **state)
     cgam_bank_free(bank);
 }
 
-static void formulas_are_refused_what_they_do_not_hold_for(void **state)
+TEST_WITH(set_up, tear_down, formulas_are_refused_what_they_do_not_hold_for)
 {
-    (void)state;
     cgam_bank *bank = bank_of();
     cgam_gate *gate, *above;
     cgam_spectrum *sp;
@@ -368,9 +358,8 @@ static int a_landscape(cgam_env *own, void *arg)
 }
 
 /* Options that are not given are those that the library names. */
-static void no_options_are_the_default_ones(void **state)
+TEST_WITH(set_up, tear_down, no_options_are_the_default_ones)
 {
-    (void)state;
     const int64_t index[] = {0, 1, 2};
     const double xs[] = {-0.5, 0.5};
     const cgam_map_opts o = cgam_map_opts_default();
@@ -519,9 +508,8 @@ static int other_networks(cgam_env *own, void *arg)
     return status;
 }
 
-static void long_looks_give_back_what_they_had(void **state)
+TEST_WITH(set_up, tear_down, long_looks_give_back_what_they_had)
 {
-    (void)state;
     for (int i = 0; i < 2; i++) {
         bool certify = i;
         assert_true(check_some_allocations(a_landscape, &certify, 7) > 20);
@@ -532,19 +520,4 @@ static void long_looks_give_back_what_they_had(void **state)
     for (cgam_mode mode = CGAM_FLOW; mode <= CGAM_ANNEAL; mode++)
         assert_true(check_some_allocations(a_long_recall, &mode, 5) > 20);
     assert_true(check_every_allocation(other_networks, NULL) > 20);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(banks_that_cannot_be_are_refused, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(recalls_that_cannot_be_are_refused, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(questions_that_make_no_sense_are_refused, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(formulas_are_refused_what_they_do_not_hold_for, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(no_options_are_the_default_ones, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(long_looks_give_back_what_they_had, set_up, tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

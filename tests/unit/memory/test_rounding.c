@@ -1,15 +1,11 @@
 /* Banks and parameters at which rounding once passed for mathematics: each answer is known exactly,
  * or has to be the same at every scale. */
 #define ENV_THREADS 0
-#include "memory/recall.h"
+#include "memory/certify.h"
+#include "memory/engines.h"
 #include "support/one_env.h"
 
 #include <cgam/cgam.h>
-#include <cgam/rng.h>
-
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 static cgam_gate_info gate_of(const cgam_bank *bank, double alpha)
 {
@@ -20,9 +16,8 @@ static cgam_gate_info gate_of(const cgam_bank *bank, double alpha)
     return info;
 }
 
-static void nearly_orthogonal_is_not_orthogonal(void **state)
+TEST(nearly_orthogonal_is_not_orthogonal)
 {
-    (void)state;
     /* G_12 = 1 beside norms of 1e14: A(2) = [[1, 2], [2, 1]], alpha_crit = 1 */
     cgam_bank *bank = object_copy(env, 2, 2, (double[]){1e7, 0, 1e-7, 1e7});
     cgam_gate_info info = gate_of(bank, 2);
@@ -54,9 +49,8 @@ static void nearly_orthogonal_is_not_orthogonal(void **state)
 }
 
 /* Beside a winner of weight 1 in f32 the others vanish one by one: 287 of them, exp(-17.4) each. */
-static void what_f32_loses_beside_a_winner_is_granted(void **state)
+TEST(what_f32_loses_beside_a_winner_is_granted)
 {
-    (void)state;
     enum { N = 4096, D = 64, QUERIES = 8, NEAR = 288 };
     static float Z[N * D];
     static double q[QUERIES * D];
@@ -86,9 +80,8 @@ static void what_f32_loses_beside_a_winner_is_granted(void **state)
     cgam_bank_free(bank);
 }
 
-static void unit_rows_of_f32_have_a_proved_critical_point(void **state)
+TEST(unit_rows_of_f32_have_a_proved_critical_point)
 {
-    (void)state;
     /* n > d and norms that are equal but for 1e-7: all pivots but d are about that small. And more
      * rows than a matrix is made of. */
     enum { N = 2500, D = 8 };
@@ -109,9 +102,8 @@ static void unit_rows_of_f32_have_a_proved_critical_point(void **state)
     cgam_bank_free(bank);
 }
 
-static void beyond_the_critical_point_gates_are_known_too(void **state)
+TEST(beyond_the_critical_point_gates_are_known_too)
 {
-    (void)state;
     enum { N = 300, D = 4 };
     static double Z[N * D];
     for (int64_t i = 0; i < N * D; i++) Z[i] = sin(1.0 + (double)(i * i)) * (2 + (double)(i % 7));
@@ -127,9 +119,8 @@ static void beyond_the_critical_point_gates_are_known_too(void **state)
     cgam_bank_free(bank);
 }
 
-static void the_diagonal_of_the_gate_operator_is_one(void **state)
+TEST(the_diagonal_of_the_gate_operator_is_one)
 {
-    (void)state;
     double want[3] = {0};
     for (double L = 1; L < 1e9; L *= 10) {
         /* A = I exactly, so the fixed point does not know L; q = (0.9, 0.7, 0.4) / L */
@@ -185,9 +176,8 @@ static void scaled(int64_t d, double L, double t, double alpha, cgam_mode mode, 
     cgam_bank_free(bank);
 }
 
-static void no_scale_matters(void **state)
+TEST(no_scale_matters)
 {
-    (void)state;
     const double scales[] = {1e-150, 1e-120, 1e-80, 1e-40, 1e-8, 1e8, 1e40, 1e80, 1e120, 1e150};
     for (int64_t d = 4; d <= 12; d += 8)
         for (int mode = CGAM_FIRST; mode <= CGAM_COUPLED; mode++)
@@ -213,9 +203,8 @@ static void no_scale_matters(void **state)
             }
 }
 
-static void equal_memories_share_what_there_is(void **state)
+TEST(equal_memories_share_what_there_is)
 {
-    (void)state;
     /* -0 is 0; large beta lambda^2; alpha close to critical: p adds up to 1 all the same */
     double Z[] = {1, 0, 0.5, 1, -0.0, 0.5, 0.2, 1, 0, 1, 0, 0.5}, q[] = {1, 0.1, 0.3};
     const double lambdas[] = {0, 1, 30, 1e3, 1e5};
@@ -246,9 +235,8 @@ static void equal_memories_share_what_there_is(void **state)
 
 /* Scores of 1e9 are known to 1e-7, but equal memories have equal ones; and a memory of norm 1e5 beside
  * them does not make theirs any less known. */
-static void doubt_of_one_memory_is_not_that_of_another(void **state)
+TEST(doubt_of_one_memory_is_not_that_of_another)
 {
-    (void)state;
     const double banks[2][9] = {{3e4, 1e4, 0, 3e4, 1e4, 0, 1e4, -2e4, 1},
                                 {1, 0.3, 0.1, 0.9, 0.1, 0.2, -1e8, 3e7, 2e7}};
     for (int k = 0; k < 2; k++) {
@@ -268,9 +256,8 @@ static void doubt_of_one_memory_is_not_that_of_another(void **state)
 
 /* On a large bank nothing is measured by passes of its own: gates by the residual of the small system,
  * p_error of queries that went together by that and their last step. Held to one query in double. */
-static void large_banks_have_their_proofs_too(void **state)
+TEST(large_banks_have_their_proofs_too)
 {
-    (void)state;
     enum { N = 4200, D = 64, QUERIES = 16 };
     static float Z[N * D];
     static double wide[N * D], q[QUERIES * D], c[QUERIES * D], p[QUERIES * N], one[N];
@@ -322,11 +309,10 @@ static void large_banks_have_their_proofs_too(void **state)
     cgam_bank_free(exact);
 }
 
-static void an_energy_that_rose_has_not_converged(void **state)
+TEST(an_energy_that_rose_has_not_converged)
 {
-    (void)state;
     enum { N = 5, D = 3 };
-    double Z[N * D], q[D] = {1, 0.2, -0.4}, room[6 * N];
+    double Z[N * D], q[D] = {1, 0.2, -0.4}, b[N], s0[N] = {0}, s[N], r[N], p[N];
     for (int i = 0; i < N * D; i++) Z[i] = sin(1.0 + (double)(i * i));
     cgam_bank *bank = object_copy(env, N, D, Z);
     cgam_recall_opts o = cgam_recall_opts_default();
@@ -335,28 +321,22 @@ static void an_energy_that_rose_has_not_converged(void **state)
     o.beta = 3;
     cgam_recall *plan;
     CHECK_STATUS(env, cgam_recall_new(bank, &o, &plan));
-    cgam_query m = {.q = q, .s0 = room + N, .a = room + 2 * N, .s = room + 3 * N};
-    m.r = room + 4 * N;
-    m.p = room + 5 * N;
-    CHECK_STATUS(env, cgam_bank_score(bank, q, room));
-    m.b = room;
-    memset(m.s0, 0, N * sizeof *m.s0);
-    memcpy(m.a, room, N * sizeof *m.a);
+    cgam_settled m = {.in = {.q = q, .b = b, .s0 = s0, .a = b}, .s = s, .r = r, .p = p};
+    CHECK_STATUS(env, cgam_bank_score(bank, q, b));
     CHECK_STATUS(env, cgam_coupled_solve(plan, 1, &m, NULL));
     const double rises[] = {0, 0x1p-52, 1e-11, 1e-9, 1, INFINITY};
     for (int k = 0; k < 6; k++) {
-        cgam_result result = {.end = m.end};
-        m.energy_rise = rises[k];
-        CHECK_STATUS(env, cgam_query_certify(plan, &m, &result));
+        cgam_result result = {.end = m.trace.end};
+        m.trace.energy_rise = rises[k];
+        CHECK_STATUS(env, cgam_settled_certify(plan, &m, &result));
         assert_int_equal(result.end, k < 2 ? CGAM_END_CONVERGED : CGAM_END_STALLED);
     }
     cgam_recall_free(plan);
     cgam_bank_free(bank);
 }
 
-static void extreme_parameters_end_in_a_result_or_are_named(void **state)
+TEST(extreme_parameters_end_in_a_result_or_are_named)
 {
-    (void)state;
     const double edges[] = {5e-324, 1e-300, 1e-100, 1e100, 1e200, 1e300, 1.7e308};
     double Z[] = {1, 0.5, 0.2, 1, 0.7, 0.7}, q[] = {1, 0.1};
     cgam_bank *bank = object_copy(env, 3, 2, Z);
@@ -390,9 +370,8 @@ static void extreme_parameters_end_in_a_result_or_are_named(void **state)
 }
 
 /* Powers of two, so that all but underflow is the same to the last bit. */
-static void no_unit_of_scores_matters(void **state)
+TEST(no_unit_of_scores_matters)
 {
-    (void)state;
     for (int power = -440; power <= 440; power += 80)
         for (int mode = CGAM_FIRST; mode <= CGAM_COUPLED; mode++)
             for (double alpha = 0; alpha < 0.35; alpha += 0.3) {
@@ -414,9 +393,8 @@ static void no_unit_of_scores_matters(void **state)
 
 /* Scores of 1e-190 under beta = 1e199: what is lost in the squares of their errors must not be lost in
  * p_error. b is exact here but for one rounding of 2^-53 in the first score, which moves p by 0.0003. */
-static void errors_whose_squares_vanish_are_errors(void **state)
+TEST(errors_whose_squares_vanish_are_errors)
 {
-    (void)state;
     const double tiny = 0x1p-630, Z[] = {1, 1, 0, 1, 0, 0}; /* 1 + 2^-53 rounds to 1 */
     const double q[] = {tiny, 0x1p-53 * tiny, 0};
     cgam_bank *bank = object_copy(env, 2, 3, Z);
@@ -442,9 +420,8 @@ static void errors_whose_squares_vanish_are_errors(void **state)
 }
 
 /* One memory of a large bank has no rivals, whatever alpha says, and gates of its own weights. */
-static void one_long_memory_has_gates_too(void **state)
+TEST(one_long_memory_has_gates_too)
 {
-    (void)state;
     enum { D = 1 << 18 };
     double *Z = calloc(2 * D, sizeof *Z), *q = Z + D;
     assert_non_null(Z);
@@ -462,23 +439,4 @@ static void one_long_memory_has_gates_too(void **state)
     free(Z);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nearly_orthogonal_is_not_orthogonal),
-        cmocka_unit_test(what_f32_loses_beside_a_winner_is_granted),
-        cmocka_unit_test(unit_rows_of_f32_have_a_proved_critical_point),
-        cmocka_unit_test(beyond_the_critical_point_gates_are_known_too),
-        cmocka_unit_test(the_diagonal_of_the_gate_operator_is_one),
-        cmocka_unit_test(no_scale_matters),
-        cmocka_unit_test(no_unit_of_scores_matters),
-        cmocka_unit_test(errors_whose_squares_vanish_are_errors),
-        cmocka_unit_test(one_long_memory_has_gates_too),
-        cmocka_unit_test(equal_memories_share_what_there_is),
-        cmocka_unit_test(doubt_of_one_memory_is_not_that_of_another),
-        cmocka_unit_test(large_banks_have_their_proofs_too),
-        cmocka_unit_test(an_energy_that_rose_has_not_converged),
-        cmocka_unit_test(extreme_parameters_end_in_a_result_or_are_named),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

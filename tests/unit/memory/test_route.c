@@ -1,4 +1,5 @@
 /* Which way a recall takes: a table of banks, options and questions, and what they lead to. */
+#include "memory/results.h"
 #include "support/check.h"
 #include "support/dense.h"
 #include "support/objects.h"
@@ -7,7 +8,6 @@
 #include "num/rows.h"
 
 #include <cgam/recall.h>
-#include <string.h>
 
 /* A large bank has 2^18 numbers or more; 300 x 900 is one. */
 typedef struct situation {
@@ -72,16 +72,15 @@ static const situation situations[] = {
      WAY(V, CGAM_F64, 1)},
 };
 
-static void every_situation_has_its_way(void **state)
+TEST(every_situation_has_its_way)
 {
-    (void)state;
     cgam_env *env = object_env(2);
     cgam_rng rng = cgam_rng_stream(7, 7);
     for (size_t k = 0; k < sizeof situations / sizeof *situations; k++) {
         const situation *x = &situations[k];
         double *Z = dense_normals(&rng, x->n * x->d, 1), *W = dense_room(x->n);
         for (int64_t i = 0; i < x->n; i++) {
-            double norm = cgam_vec_norm(x->d, Z + i * x->d);
+            double norm = cgam_array_norm(x->d, Z + i * x->d);
             for (int64_t j = 0; j < x->d; j++)
                 Z[i * x->d + j] *= (x->length > 0 ? x->length : 1) / norm;
         }
@@ -114,20 +113,10 @@ static void every_situation_has_its_way(void **state)
     cgam_env_free(env);
 }
 
-static void paths_are_found_by_name(void **state)
+TEST(paths_are_found_by_name)
 {
-    (void)state;
     for (int k = 0; k <= CGAM_PATH_FLOW; k++) {
         cgam_path found = (cgam_path)-1;
         assert_true(cgam_path_find(cgam_path_name((cgam_path)k), &found) && (int)found == k);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_situation_has_its_way),
-        cmocka_unit_test(paths_are_found_by_name),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

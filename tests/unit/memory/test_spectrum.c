@@ -1,12 +1,11 @@
 /* One decomposition for every alpha: solves, projections, and transients against a matrix
  * exponential by scaling and squaring in long double. */
+#include "memory/bank.h"
+#include "memory/gate.h"
 #include "memory/spectrum.h"
 #include "support/one_env.h"
 
 #include <float.h>
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 static const int64_t shapes[][2] = {{1, 3},   {2, 1},   {6, 15}, {15, 15},
                                     {16, 15}, {40, 20}, {40, 3}, {25, 24}};
@@ -14,9 +13,8 @@ enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 
 static double norm_of(int64_t n, const double *x) { return dense_distance(n, x, dense_room(n)); }
 
-static void eigenvalues_are_those_of_the_overlaps(void **state)
+TEST(eigenvalues_are_those_of_the_overlaps)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(8, 0);
     for (int k = 0; k < 3 * SHAPES * DENSE_KINDS; k++) {
         dense_kind kind = (dense_kind)(k % DENSE_KINDS);
@@ -52,9 +50,8 @@ static void eigenvalues_are_those_of_the_overlaps(void **state)
     }
 }
 
-static void one_spectrum_solves_for_every_alpha(void **state)
+TEST(one_spectrum_solves_for_every_alpha)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(8, 1);
     for (int k = 0; k < SHAPES * DENSE_KINDS; k++) {
         int64_t n = shapes[k / DENSE_KINDS][0], d = shapes[k / DENSE_KINDS][1];
@@ -89,9 +86,8 @@ static void one_spectrum_solves_for_every_alpha(void **state)
     }
 }
 
-static void at_criticality_only_what_does_not_excite_it_is_solved(void **state)
+TEST(at_criticality_only_what_does_not_excite_it_is_solved)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(8, 2);
     static const struct {
         dense_kind kind;
@@ -120,9 +116,8 @@ static void at_criticality_only_what_does_not_excite_it_is_solved(void **state)
     }
 }
 
-static void the_lowest_projection_is_one(void **state)
+TEST(the_lowest_projection_is_one)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(8, 3);
     for (int k = 0; k < 2 * SHAPES * DENSE_KINDS; k++) {
         int64_t n = shapes[k / DENSE_KINDS % SHAPES][0], d = shapes[k / DENSE_KINDS % SHAPES][1];
@@ -155,9 +150,8 @@ static void the_lowest_projection_is_one(void **state)
     }
 }
 
-static void modes_can_be_read_off(void **state)
+TEST(modes_can_be_read_off)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(8, 4);
     for (int k = 0; k < SHAPES * DENSE_KINDS; k++) {
         int64_t n = shapes[k / DENSE_KINDS][0], d = shapes[k / DENSE_KINDS][1];
@@ -241,9 +235,8 @@ static void exponential(int64_t n, const double *A, double tau, double t, const 
     }
 }
 
-static void transients_are_matrix_exponentials(void **state)
+TEST(transients_are_matrix_exponentials)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(8, 5);
     static const double factors[] = {0,   0.5,      1 - 1e-12, 1 + 1e-12, 1,
                                      1.3, 1 - 1e-6, 1 + 1e-8,  4,         0.99};
@@ -270,9 +263,8 @@ static void transients_are_matrix_exponentials(void **state)
 }
 
 /* Far out s is +-DBL_MAX with the signs of P_min (s0 + u / gamma), and never NaN. */
-static void transients_do_not_overflow(void **state)
+TEST(transients_do_not_overflow)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(8, 6);
     static const double sizes[] = {1e-250, 1, 1e100, 1e300};
     for (int k = 0; k < 300; k++) {
@@ -307,9 +299,8 @@ static void transients_do_not_overflow(void **state)
     }
 }
 
-static void transient_arguments_are_checked(void **state)
+TEST(transient_arguments_are_checked)
 {
-    (void)state;
     const double Z[] = {1, 0, 0, 1}, u[] = {1, 1};
     double s[2];
     cgam_bank *bank = object_bank(env, 2, 2, Z);
@@ -324,17 +315,4 @@ static void transient_arguments_are_checked(void **state)
     cgam_bank_free(bank);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(eigenvalues_are_those_of_the_overlaps),
-        cmocka_unit_test(one_spectrum_solves_for_every_alpha),
-        cmocka_unit_test(at_criticality_only_what_does_not_excite_it_is_solved),
-        cmocka_unit_test(the_lowest_projection_is_one),
-        cmocka_unit_test(modes_can_be_read_off),
-        cmocka_unit_test(transients_are_matrix_exponentials),
-        cmocka_unit_test(transients_do_not_overflow),
-        cmocka_unit_test(transient_arguments_are_checked),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

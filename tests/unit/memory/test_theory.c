@@ -1,15 +1,13 @@
 /* Theory functions at their corners: closed forms, limits, reasons for having no answer. What they
  * promise on random instances is in tests/identity. */
+#include "memory/certify.h"
 #include "support/one_env.h"
 
 #include <cgam/theory.h>
 #include <float.h>
-#include <math.h>
-#include <string.h>
 
-static void separation_bound_has_its_limits(void **state)
+TEST(separation_bound_has_its_limits)
 {
-    (void)state;
     CHECK_CLOSE(cgam_separation_bound(1, 5, -3), 1, 0);
     CHECK_CLOSE(cgam_separation_bound_log(1, 5, -3), 0, 0);
     CHECK_CLOSE(cgam_separation_bound_log(1, 1e10, -1e300), 0, 0); /* whatever overflows */
@@ -29,9 +27,8 @@ static void separation_bound_has_its_limits(void **state)
 }
 
 /* (A - 1) beta gap against 1 by whole numbers, where doubles round on both sides of it. */
-static void a_margin_at_its_edge_is_decided_exactly(void **state)
+TEST(a_margin_at_its_edge_is_decided_exactly)
 {
-    (void)state;
     __extension__ typedef unsigned __int128 wide;
     cgam_rng rng = cgam_rng_stream(17, 0);
     int above = 0, hidden = 0;
@@ -55,9 +52,8 @@ static void a_margin_at_its_edge_is_decided_exactly(void **state)
 }
 
 /* f(p) = p^k - ((1 - p) / (n - 1))^k is k beta gap at the bound, and at the proved one less by what rounding did. */
-static void a_margin_bound_solves_its_equation(void **state)
+TEST(a_margin_bound_solves_its_equation)
 {
-    (void)state;
     static const double orders[] = {1 + 1e-6, 1.25, 1.5, 2, 3};
     for (int k = 0; k < 5; k++)
         for (int64_t n = 2; n < 2000; n *= 7)
@@ -94,9 +90,8 @@ static void a_margin_bound_solves_its_equation(void **state)
     CHECK_REL(cgam_margin_bound(7, 1.5, 1, 0), 1.0 / 7, 1e-14);
 }
 
-static void gaps_are_differences_to_the_best_rival(void **state)
+TEST(gaps_are_differences_to_the_best_rival)
 {
-    (void)state;
     const double b[] = {1, 3, 2}, s[] = {4, -1, 0};
     cgam_gaps g = cgam_separation_gaps(3, b, s, 0.5, 0);
     CHECK_CLOSE(g.raw, -2, 0);
@@ -107,9 +102,8 @@ static void gaps_are_differences_to_the_best_rival(void **state)
     assert_true(isnan(g.gap) && isnan(g.raw) && isnan(g.gate) && isnan(g.sum));
 }
 
-static void contraction_needs_a_positive_operator(void **state)
+TEST(contraction_needs_a_positive_operator)
 {
-    (void)state;
     CHECK_REL(cgam_contraction(2, 3, 0.5), 18, 2e-15);
     CHECK_LE(18, cgam_contraction(2, 3, 0.5)); /* rounded up */
     assert_true(isnan(cgam_contraction(2, 3, 0)) && isnan(cgam_contraction(2, 3, -1)));
@@ -117,9 +111,8 @@ static void contraction_needs_a_positive_operator(void **state)
     CHECK_REL(cgam_contraction(1.7, cgam_contraction_lambda_max(1.7, 0.3), 0.3), 1, 3e-15);
 }
 
-static void softmax_norm_of_known_distributions(void **state)
+TEST(softmax_norm_of_known_distributions)
 {
-    (void)state;
     const double half[] = {0.5, 0.5}, sure[] = {0, 1, 0}, flat[] = {0.2, 0.2, 0.2, 0.2, 0.2};
     const double pair[] = {0.9, 0.1}, one[] = {1}, padded[] = {0, 0.5, 0, 0.5};
     CHECK_CLOSE(cgam_softmax_norm(2, half), 0.5, 1e-15);
@@ -132,9 +125,8 @@ static void softmax_norm_of_known_distributions(void **state)
     CHECK_CLOSE(cgam_softmax_norm_bound(3, sure), 0, 0);
 }
 
-static void a_winner_needs_growth_and_an_input_that_tells(void **state)
+TEST(a_winner_needs_growth_and_an_input_that_tells)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(14, 0);
     double *Z = dense_bank(&rng, DENSE_UNIT, 9, 3), *c = dense_normals(&rng, 3, 1);
     double *u = dense_room(9), *even = dense_room(9);
@@ -186,9 +178,8 @@ static void a_winner_needs_growth_and_an_input_that_tells(void **state)
 }
 
 /* tau log1p(gamma x) / gamma -> tau x as gamma -> 0. */
-static void the_horizon_has_a_limit_at_criticality(void **state)
+TEST(the_horizon_has_a_limit_at_criticality)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(14, 1);
     double *Z = dense_bank(&rng, DENSE_UNIT, 12, 4), *u = dense_normals(&rng, 12, 1);
     cgam_bank *bank = object_bank(env, 12, 4, Z);
@@ -219,9 +210,8 @@ static void the_horizon_has_a_limit_at_criticality(void **state)
     dense_reset();
 }
 
-static void the_coupled_formula_says_where_it_holds(void **state)
+TEST(the_coupled_formula_says_where_it_holds)
 {
-    (void)state;
     cgam_coupled_critical got;
     double *simplex = dense_room(9); /* three unit vectors 120 degrees apart */
     for (int i = 0; i < 3; i++) {
@@ -267,9 +257,8 @@ static void the_coupled_formula_says_where_it_holds(void **state)
     dense_reset();
 }
 
-static void a_free_context_margin_is_an_eigenvalue(void **state)
+TEST(a_free_context_margin_is_an_eigenvalue)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(14, 2);
     for (int k = 0; k < 60; k++) {
         int64_t n = 1 + cgam_rng_below(&rng, 15), d = 1 + cgam_rng_below(&rng, 15);
@@ -306,9 +295,8 @@ static void a_free_context_margin_is_an_eigenvalue(void **state)
     }
 }
 
-static void attention_is_a_recall_without_gates(void **state)
+TEST(attention_is_a_recall_without_gates)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(14, 3);
     int64_t m = 5, n = 17, d_k = 6, d_v = 4;
     double *Q = dense_normals(&rng, m * d_k, 1), *K = dense_normals(&rng, n * d_k, 1);
@@ -326,9 +314,8 @@ static void attention_is_a_recall_without_gates(void **state)
     dense_reset();
 }
 
-static void hopfield_arguments_are_checked(void **state)
+TEST(hopfield_arguments_are_checked)
 {
-    (void)state;
     const double Z[] = {1, 0, 0, 1}, xi[] = {0.9, 0.1};
     double out[2], energy, change;
     int64_t steps;
@@ -353,21 +340,4 @@ static void hopfield_arguments_are_checked(void **state)
     cgam_bank_free(bank);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(separation_bound_has_its_limits),
-        cmocka_unit_test(a_margin_at_its_edge_is_decided_exactly),
-        cmocka_unit_test(a_margin_bound_solves_its_equation),
-        cmocka_unit_test(gaps_are_differences_to_the_best_rival),
-        cmocka_unit_test(contraction_needs_a_positive_operator),
-        cmocka_unit_test(softmax_norm_of_known_distributions),
-        cmocka_unit_test(a_winner_needs_growth_and_an_input_that_tells),
-        cmocka_unit_test(the_horizon_has_a_limit_at_criticality),
-        cmocka_unit_test(the_coupled_formula_says_where_it_holds),
-        cmocka_unit_test(a_free_context_margin_is_an_eigenvalue),
-        cmocka_unit_test(attention_is_a_recall_without_gates),
-        cmocka_unit_test(hopfield_arguments_are_checked),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

@@ -2,8 +2,6 @@
 #define ENV_THREADS 2
 #include "support/one_env.h"
 
-#include <math.h>
-
 /* Half of n memories repeat the other half; alpha a share of alpha_crit. */
 static void check_shared(int64_t n, int64_t d, double share, double lambda, cgam_mode mode)
 {
@@ -34,9 +32,8 @@ static void check_shared(int64_t n, int64_t d, double share, double lambda, cgam
     }
 }
 
-static void equal_memories_share_their_probability(void **state)
+TEST(equal_memories_share_their_probability)
 {
-    (void)state;
     static const double shares[] = {0.1, 0.6, 0.99, 1 - 1e-5};
     for (int k = 0; k < 4; k++) {
         check_shared(6, 8, shares[k], 2, CGAM_COUPLED);  /* n <= d: dense inside */
@@ -47,9 +44,8 @@ static void equal_memories_share_their_probability(void **state)
 }
 
 /* Weights of their own may tell equal memories apart. */
-static void gate_weights_tell_twins_apart(void **state)
+TEST(gate_weights_tell_twins_apart)
 {
-    (void)state;
     static const double Z[3][4] = {{1, 0, 0, 0}, {1, 0, 0, 0}, {0, 1, 0, 0}};
     static const double W[3] = {0, 1, 0}, q[4] = {1, 0, 0, 0}, c[1] = {1};
     cgam_bank *bank = object_bank(env, 3, 4, &Z[0][0]);
@@ -64,9 +60,8 @@ static void gate_weights_tell_twins_apart(void **state)
 }
 
 /* A memory a million times as long as the others, and orthogonal to them, changes nothing. */
-static void one_long_memory_leaves_alpha_crit_alone(void **state)
+TEST(one_long_memory_leaves_alpha_crit_alone)
 {
-    (void)state;
     for (double length = 1; length <= 1e8; length *= 100) {
         double tall[5][3] = {{length, 0, 0}, {0, 1, 0}, {0, 1, 0}, {0, 0, 0.5}, {0, 0, 0.2}};
         cgam_bank *bank = object_bank(env, 5, 3, &tall[0][0]);
@@ -80,12 +75,4 @@ static void one_long_memory_leaves_alpha_crit_alone(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equal_memories_share_their_probability),
-        cmocka_unit_test(gate_weights_tell_twins_apart),
-        cmocka_unit_test(one_long_memory_leaves_alpha_crit_alone),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

@@ -6,11 +6,6 @@
 
 #include <cgam/net.h>
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* splitmix64, and normal numbers by Box and Muller */
 static inline uint64_t next_bits(uint64_t *seed)
 {

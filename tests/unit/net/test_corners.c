@@ -16,10 +16,8 @@ static cgam_net *growing_net(cgam_env *env, int64_t n, double gain)
     return net;
 }
 
-static void wrong_flows_are_refused_by_name(void **state)
+TEST_ENV(wrong_flows_are_refused_by_name)
 {
-    (void)state;
-    cgam_env *env = new_env();
     cgam_net *net = growing_net(env, 2, -1), *empty;
     double x[] = {1, 2};
     const double nan[] = {0, NAN};
@@ -69,13 +67,10 @@ static void wrong_flows_are_refused_by_name(void **state)
     CHECK_MESSAGE(env, "a flow of 1 states over 0 layers");
     cgam_net_free(empty);
     cgam_net_free(net);
-    cgam_env_free(env);
 }
 
-static void a_flow_ends_where_it_is_told(void **state)
+TEST_ENV(a_flow_ends_where_it_is_told)
 {
-    (void)state;
-    cgam_env *env = new_env();
     cgam_net *net = growing_net(env, 2, -1);
     CHECK_STATUS(env, cgam_net_add_bias(net, "to", 0, (const double[]){1, 1}, 1));
     cgam_flow_report r;
@@ -115,14 +110,11 @@ static void a_flow_ends_where_it_is_told(void **state)
     assert_int_equal(r.end, CGAM_FLOW_HORIZON);
     assert_int_equal(r.steps, 1);
     cgam_net_free(net);
-    cgam_env_free(env);
 }
 
 /* Nothing moves while all is held; what is held is another input later, and the winner with it. */
-static void held_layers_stay_where_they_are_held(void **state)
+TEST_ENV(held_layers_stay_where_they_are_held)
 {
-    (void)state;
-    cgam_env *env = new_env();
     cgam_net *net = growing_net(env, 2, -1);
     const double first[] = {3, 1}, second[] = {1, 3};
     const cgam_clamp clamps[] = {{0, 1, INFINITY, second, false}, {0, 0, 1, first, false}};
@@ -145,14 +137,11 @@ static void held_layers_stay_where_they_are_held(void **state)
         CHECK_CLOSE(r.winner_time, 1, 0);
     }
     cgam_net_free(net);
-    cgam_env_free(env);
 }
 
 /* States that leave at different times, or never, end as each does alone. */
-static void states_diverge_one_by_one(void **state)
+TEST_ENV(states_diverge_one_by_one)
 {
-    (void)state;
-    cgam_env *env = new_env();
     cgam_net *net = growing_net(env, 1, 1);
     enum { STATES = 5 };
     const double start[STATES] = {1e-3, 1, 0, 1e-1, 1};
@@ -178,14 +167,11 @@ static void states_diverge_one_by_one(void **state)
         assert_true(all[1].time < all[3].time && all[3].time < all[0].time);
     }
     cgam_net_free(net);
-    cgam_env_free(env);
 }
 
 /* Rates of change that are none, that overflow, and a start beyond the limit: a method is chosen all the same. */
-static void strange_rates_have_a_method_too(void **state)
+TEST_ENV(strange_rates_have_a_method_too)
 {
-    (void)state;
-    cgam_env *env = new_env();
     cgam_flow_opts f = cgam_flow_opts_default();
     cgam_flow_report r;
     double x[] = {1, 2};
@@ -207,14 +193,11 @@ static void strange_rates_have_a_method_too(void **state)
     CHECK_STATUS(env, cgam_flow_run(net, 1, x, &f, &r));
     assert_int_equal(r.method, CGAM_FLOW_ADAMS);
     cgam_net_free(net);
-    cgam_env_free(env);
 }
 
 /* BDF where the network is large and few numbers of it move, and where a layer before them is held. */
-static void held_layers_have_no_part_in_newtons_method(void **state)
+TEST_ENV(held_layers_have_no_part_in_newtons_method)
 {
-    (void)state;
-    cgam_env *env = new_env();
     cgam_net *net;
     enum { HELD = 600, FREE = 3 };
     const int64_t held = HELD, moving = FREE;
@@ -236,14 +219,11 @@ static void held_layers_have_no_part_in_newtons_method(void **state)
     CHECK_CLOSE(x[0], 1, 0);
     for (int i = 0; i < FREE; i++) CHECK_CLOSE(x[HELD + i], exp(-1), 1e-7);
     cgam_net_free(net);
-    cgam_env_free(env);
 }
 
 /* ---- eigenvalues ------------------------------------------------------------------------------ */
-static void eigenvalues_that_cannot_be_had_are_refused(void **state)
+TEST_ENV(eigenvalues_that_cannot_be_had_are_refused)
 {
-    (void)state;
-    cgam_env *env = new_env();
     enum { N = 240 };
     static double x[N], values[30];
     cgam_eigen info;
@@ -269,13 +249,10 @@ static void eigenvalues_that_cannot_be_had_are_refused(void **state)
     CHECK_STATUS(env, cgam_net_add_layer(net, "more", 1, &more, NULL, NULL));
     CHECK_FAILS(env, CGAM_E_NOMEM, cgam_net_eigen(net, x, NULL, 1, 0, values, &info));
     cgam_net_free(net);
-    cgam_env_free(env);
 }
 
-static void a_tolerance_of_nothing_ends_too(void **state)
+TEST_ENV(a_tolerance_of_nothing_ends_too)
 {
-    (void)state;
-    cgam_env *env = new_env();
     enum { N = 240 };
     static double x[N];
     double values[2];
@@ -293,14 +270,11 @@ static void a_tolerance_of_nothing_ends_too(void **state)
     CHECK_CLOSE(values[0], 0, 1e-9);
     CHECK_CLOSE(values[1], 1 / (cosh(0.01) * cosh(0.01)) - 1, 1e-9);
     cgam_net_free(net);
-    cgam_env_free(env);
 }
 
 /* ---- trajectories ----------------------------------------------------------------------------- */
-static void trajectories_of_any_shape_are_written(void **state)
+TEST_ENV(trajectories_of_any_shape_are_written)
 {
-    (void)state;
-    cgam_env *env = new_env();
     cgam_net *net;
     const int64_t shape[8] = {2, 1, 1, 1, 1, 1, 1, 1};
     int index = -1;
@@ -344,14 +318,11 @@ static void trajectories_of_any_shape_are_written(void **state)
     }
     cgam_trajectory_free(NULL);
     cgam_net_free(net);
-    cgam_env_free(env);
 }
 
 /* ---- values ----------------------------------------------------------------------------------- */
-static void a_batch_larger_than_a_group_is_evaluated_alike(void **state)
+TEST_ENV(a_batch_larger_than_a_group_is_evaluated_alike)
 {
-    (void)state;
-    cgam_env *env = new_env();
     enum { STATES = 150 };
     cgam_net *net = growing_net(env, 2, -3);
     static double x[2 * STATES], current[2 * STATES], v[2 * STATES], Jv[2 * STATES];
@@ -367,22 +338,4 @@ static void a_batch_larger_than_a_group_is_evaluated_alike(void **state)
     x[1] = INFINITY;
     CHECK_FAILS(env, CGAM_E_VALUE, cgam_net_jacobian(net, x, NULL, 1, v, Jv));
     cgam_net_free(net);
-    cgam_env_free(env);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(wrong_flows_are_refused_by_name),
-        cmocka_unit_test(a_flow_ends_where_it_is_told),
-        cmocka_unit_test(held_layers_stay_where_they_are_held),
-        cmocka_unit_test(states_diverge_one_by_one),
-        cmocka_unit_test(strange_rates_have_a_method_too),
-        cmocka_unit_test(held_layers_have_no_part_in_newtons_method),
-        cmocka_unit_test(eigenvalues_that_cannot_be_had_are_refused),
-        cmocka_unit_test(a_tolerance_of_nothing_ends_too),
-        cmocka_unit_test(trajectories_of_any_shape_are_written),
-        cmocka_unit_test(a_batch_larger_than_a_group_is_evaluated_alike),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
 /* Networks from JSON: the examples load and flow, mistakes are named by line or by place. */
+#include "net/net.h"
 #include "unit/net/nets.h"
 
 #include "support/failing_alloc.h"
@@ -7,10 +8,8 @@
 #include <cgam/io.h>
 #include <unistd.h>
 
-static void the_examples_load_and_their_energy_falls(void **state)
+TEST_ENV(the_examples_load_and_their_energy_falls)
 {
-    (void)state;
-    cgam_env *env = new_env();
     static const char *const names[] = {"two_stage", "hopfield", "higher_order"};
     static const int64_t winners[] = {1, 1, 0};
     for (int i = 0; i < 3; i++) {
@@ -27,13 +26,10 @@ static void the_examples_load_and_their_energy_falls(void **state)
         cgam_net_file_close(&file);
         assert_null(file.net);
     }
-    cgam_env_free(env);
 }
 
-static void a_document_becomes_what_it_says(void **state)
+TEST_ENV(a_document_becomes_what_it_says)
 {
-    (void)state;
-    cgam_env *env = new_env();
     static const char text[] =
         "{\"format\":\"cgam-net/1\",\"title\":\"t\",\"layers\":["
         "{\"name\":\"x\",\"shape\":[2,3],\"lagrangian\":\"softmax\",\"beta\":2.5,\"axes\":1,"
@@ -82,13 +78,10 @@ static void a_document_becomes_what_it_says(void **state)
     }
     CHECK_REL(parts[4], 0.5 * (Wx[0] * Wx[0] + Wx[1] * Wx[1] - own), 1e-12);
     cgam_net_file_close(&file);
-    cgam_env_free(env);
 }
 
-static void weights_come_from_files_beside_the_document(void **state)
+TEST_ENV(weights_come_from_files_beside_the_document)
 {
-    (void)state;
-    cgam_env *env = new_env();
     char dir[] = "/tmp/cgam-net-XXXXXX", path[64];
     assert_non_null(mkdtemp(dir));
     const float W[] = {3, 4, 0, 0, 1, 1};
@@ -121,7 +114,6 @@ static void weights_come_from_files_beside_the_document(void **state)
     }
     unlink(path);
     rmdir(dir);
-    cgam_env_free(env);
 }
 
 /* ---- mistakes --------------------------------------------------------------------------------- */
@@ -361,10 +353,8 @@ static const struct {
      "layers 'to' and 'from' must be images"},
 };
 
-static void mistakes_are_named_by_line_or_place(void **state)
+TEST_ENV(mistakes_are_named_by_line_or_place)
 {
-    (void)state;
-    cgam_env *env = new_env();
     for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
         cgam_net_file file;
         cgam_status status = cgam_net_file_parse(env, "text", mistakes[i].text,
@@ -374,14 +364,11 @@ static void mistakes_are_named_by_line_or_place(void **state)
         assert_null(file.net);
         assert_null(file.owner);
     }
-    cgam_env_free(env);
 }
 
 /* Lists of 300, eight deep, of which only the first of each is a list: a few kilobytes that promise 300^8 numbers. */
-static void a_promise_of_too_many_numbers_is_refused(void **state)
+TEST_ENV(a_promise_of_too_many_numbers_is_refused)
 {
-    (void)state;
-    cgam_env *env = new_env();
     char text[8 * 3000];
     FILE *to = fmemopen(text, sizeof text, "w");
     assert_non_null(to);
@@ -396,7 +383,6 @@ static void a_promise_of_too_many_numbers_is_refused(void **state)
     CHECK_FAILS(env, CGAM_E_FORMAT,
                 cgam_net_file_parse(env, "text", text, strlen(text), NULL, &file));
     CHECK_MESSAGE(env, "$.weights.W: too many numbers");
-    cgam_env_free(env);
 }
 
 /* Weights as W.npy of the document's folder: 64-bit floats, integers, none, and a path that is none. */
@@ -417,10 +403,8 @@ static int open_with_file(cgam_env *env, void *arg)
     return status;
 }
 
-static void files_of_weights_are_opened_where_they_are(void **state)
+TEST_ENV(files_of_weights_are_opened_where_they_are)
 {
-    (void)state;
-    cgam_env *env = new_env();
     char dir[] = "/tmp/cgam-net-XXXXXX", path[64], text[5000];
     const double W[] = {1, 0, 0, 1}, b[] = {1, 2};
     const int64_t square[] = {2, 2}, two = 2, none[] = {0, 2}, whole[] = {1, 2};
@@ -469,7 +453,6 @@ static void files_of_weights_are_opened_where_they_are(void **state)
     snprintf(path, sizeof path, "%s/b.npy", dir);
     unlink(path);
     rmdir(dir);
-    cgam_env_free(env);
 }
 
 static int open_example(cgam_env *env, void *arg)
@@ -518,10 +501,8 @@ static int parse_text(cgam_env *env, void *arg)
     return status;
 }
 
-static void every_kind_of_synapse_can_be_written(void **state)
+TEST_ENV(every_kind_of_synapse_can_be_written)
 {
-    (void)state;
-    cgam_env *env = new_env();
     cgam_net_file file;
     CHECK_STATUS(env,
                  cgam_net_file_parse(env, "text", everything, strlen(everything), NULL, &file));
@@ -539,12 +520,10 @@ static void every_kind_of_synapse_can_be_written(void **state)
     assert_int_equal(file.flow.stop, 0);
     assert_int_equal(file.flow.clamp_count, 3);
     cgam_net_file_close(&file);
-    cgam_env_free(env);
 }
 
-static void every_failed_allocation_comes_back(void **state)
+TEST(every_failed_allocation_comes_back)
 {
-    (void)state;
     char text[sizeof everything];
     memcpy(text, everything, sizeof text);
     assert_true(check_every_allocation(parse_text, text) > 50);
@@ -556,19 +535,4 @@ static void every_failed_allocation_comes_back(void **state)
         assert_true(check_every_allocation(open_example, full) > 10);
         free(full);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_examples_load_and_their_energy_falls),
-        cmocka_unit_test(a_document_becomes_what_it_says),
-        cmocka_unit_test(weights_come_from_files_beside_the_document),
-        cmocka_unit_test(mistakes_are_named_by_line_or_place),
-        cmocka_unit_test(a_promise_of_too_many_numbers_is_refused),
-        cmocka_unit_test(files_of_weights_are_opened_where_they_are),
-        cmocka_unit_test(every_kind_of_synapse_can_be_written),
-        cmocka_unit_test(every_failed_allocation_comes_back),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

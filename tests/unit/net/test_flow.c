@@ -1,5 +1,6 @@
 /* ctest: labels=threads
  * Flows: closed forms, order of convergence, clamps, events, ends. */
+#include "net/net.h"
 #include "unit/net/nets.h"
 
 #include <cgam/flow.h>
@@ -26,10 +27,8 @@ static cgam_net *linear_net(cgam_env *env, int64_t n, const double *A, const dou
     return net;
 }
 
-static void a_lone_layer_decays_exponentially(void **state)
+TEST_ENV(a_lone_layer_decays_exponentially)
 {
-    (void)state;
-    cgam_env *env = new_env();
     cgam_net *net;
     cgam_layer_opts o = cgam_layer_opts_default();
     o.tau = 2;
@@ -51,7 +50,6 @@ static void a_lone_layer_decays_exponentially(void **state)
         CHECK_CLOSE(r.energy_rise, 0, 0);
     }
     cgam_net_free(net);
-    cgam_env_free(env);
 }
 
 /* A = [[2, 1], [1, 3]]: eigenvalues (5 -+ sqrt 5) / 2; s(t) = A^-1 a + modes. */
@@ -88,10 +86,8 @@ static double error_at(cgam_env *env, cgam_flow_method method, double step)
     return hypot(x[0] - want[0], x[1] - want[1]);
 }
 
-static void fixed_steps_have_their_order(void **state)
+TEST_ENV(fixed_steps_have_their_order)
 {
-    (void)state;
-    cgam_env *env = new_env();
     const struct {
         cgam_flow_method method;
         double order, step;
@@ -102,13 +98,10 @@ static void fixed_steps_have_their_order(void **state)
         CHECK_CLOSE(log2(coarse / fine), cases[i].order, 0.1);
     }
     CHECK_LE(error_at(env, CGAM_FLOW_RK4, 1e-3), 1e-12);
-    cgam_env_free(env);
 }
 
-static void a_nonlinear_net_converges_at_order_four_too(void **state)
+TEST_ENV(a_nonlinear_net_converges_at_order_four_too)
 {
-    (void)state;
-    cgam_env *env = new_env();
     uint64_t seed = 3;
     cgam_net *net;
     CHECK_STATUS(env, cgam_net_new(env, &net));
@@ -137,13 +130,10 @@ static void a_nonlinear_net_converges_at_order_four_too(void **state)
     CHECK_CLOSE(log2(errors[0] / errors[1]), 4, 0.35);
     CHECK_CLOSE(log2(errors[1] / errors[2]), 4, 0.35);
     cgam_net_free(net);
-    cgam_env_free(env);
 }
 
-static void every_method_reaches_the_steady_state(void **state)
+TEST_ENV(every_method_reaches_the_steady_state)
 {
-    (void)state;
-    cgam_env *env = new_env();
     cgam_net *net = linear_net(env, 2, A2, a2, 0.5);
     for (int m = 0; m < 5; m++) {
         double x[] = {5, 5};
@@ -159,15 +149,12 @@ static void every_method_reaches_the_steady_state(void **state)
         assert_true(r.settled > 0 && r.settled <= r.time);
     }
     cgam_net_free(net);
-    cgam_env_free(env);
 }
 
 /* Two layers, tau 1 and 1e-6: the fast one follows the slow one, x' = -x + W W' x, whose leading
  * behaviour is the slow system's. */
-static void a_ratio_of_a_million_between_time_constants_is_no_trouble(void **state)
+TEST_ENV(a_ratio_of_a_million_between_time_constants_is_no_trouble)
 {
-    (void)state;
-    cgam_env *env = new_env();
     uint64_t seed = 4;
     enum { N = 300, M = 40 }; /* beyond the dense Jacobian: GMRES */
     static double W[N * M];
@@ -210,13 +197,10 @@ static void a_ratio_of_a_million_between_time_constants_is_no_trouble(void **sta
         cgam_net_free(alone);
         cgam_net_free(net);
     }
-    cgam_env_free(env);
 }
 
-static void a_context_that_switches_is_followed(void **state)
+TEST_ENV(a_context_that_switches_is_followed)
 {
-    (void)state;
-    cgam_env *env = new_env();
     for (int m = 0; m < 5; m++) {
         cgam_net *net;
         const double c1[] = {1, 0}, c2[] = {0, 2};
@@ -250,13 +234,10 @@ static void a_context_that_switches_is_followed(void **state)
         CHECK_CLOSE(r.energy_rise, 0, 1e-9);
         cgam_net_free(net);
     }
-    cgam_env_free(env);
 }
 
-static void a_released_layer_moves_on_from_where_it_was_held(void **state)
+TEST_ENV(a_released_layer_moves_on_from_where_it_was_held)
 {
-    (void)state;
-    cgam_env *env = new_env();
     cgam_net *net;
     CHECK_STATUS(env, cgam_net_new(env, &net));
     CHECK_STATUS(env, cgam_net_add_layer(net, "x", 1, (const int64_t[]){1}, NULL, NULL));
@@ -270,7 +251,6 @@ static void a_released_layer_moves_on_from_where_it_was_held(void **state)
     CHECK_STATUS(env, cgam_flow_run(net, 1, x, &f, &r));
     CHECK_REL(x[0], exp(-2), 1e-7);
     cgam_net_free(net);
-    cgam_env_free(env);
 }
 
 typedef struct tape {
@@ -295,10 +275,8 @@ static int listen(void *user, const cgam_flow_moment *m)
     return t->stop_at > 0 && m->time >= t->stop_at;
 }
 
-static void the_monitor_sees_samples_and_events_in_order(void **state)
+TEST_ENV(the_monitor_sees_samples_and_events_in_order)
 {
-    (void)state;
-    cgam_env *env = new_env();
     for (int m = 0; m < 5; m++) {
         cgam_net *net = linear_net(env, 2, A2, a2, 1);
         double x[] = {-3, 5}; /* ends at (1, -1): the winner changes */
@@ -328,13 +306,10 @@ static void the_monitor_sees_samples_and_events_in_order(void **state)
         CHECK_CLOSE(t.last, 2, 0.5);
         cgam_net_free(net);
     }
-    cgam_env_free(env);
 }
 
-static void a_flow_can_stop_when_the_winner_changes(void **state)
+TEST_ENV(a_flow_can_stop_when_the_winner_changes)
 {
-    (void)state;
-    cgam_env *env = new_env();
     for (int m = 0; m < 5; m++) {
         cgam_net *net = linear_net(env, 2, A2, a2, 1);
         double x[] = {-3, 5}, x0[] = {-3, 5}, want[2];
@@ -351,13 +326,10 @@ static void a_flow_can_stop_when_the_winner_changes(void **state)
         CHECK_CLOSE_ALL(x, want, 2, methods[m] == CGAM_FLOW_EULER ? 5e-3 : 1e-5);
         cgam_net_free(net);
     }
-    cgam_env_free(env);
 }
 
-static void a_rise_of_the_energy_is_an_error_of_integration(void **state)
+TEST_ENV(a_rise_of_the_energy_is_an_error_of_integration)
 {
-    (void)state;
-    cgam_env *env = new_env();
     const double stiff[] = {100, 0, 0, 1};
     cgam_net *net = linear_net(env, 2, stiff, a2, 1);
     double x[] = {1, 1};
@@ -375,13 +347,10 @@ static void a_rise_of_the_energy_is_an_error_of_integration(void **state)
     assert_int_equal(r.end, CGAM_FLOW_STEADY);
     CHECK_CLOSE(r.energy_rise, 0, 1e-15); /* rounding of an energy near 1 */
     cgam_net_free(net);
-    cgam_env_free(env);
 }
 
-static void growth_without_bound_ends_as_diverged(void **state)
+TEST_ENV(growth_without_bound_ends_as_diverged)
 {
-    (void)state;
-    cgam_env *env = new_env();
     const double grows[] = {-1, 0, 0, 2};
     for (int m = 0; m < 5; m++) {
         cgam_net *net = linear_net(env, 2, grows, a2, 1);
@@ -397,14 +366,11 @@ static void growth_without_bound_ends_as_diverged(void **state)
         CHECK_CLOSE(r.energy_rise, 0, 0);
         cgam_net_free(net);
     }
-    cgam_env_free(env);
 }
 
 /* x' = exp(x) - x through an exponential layer on itself: blows up in finite time. */
-static void an_activation_beyond_double_ends_as_diverged_too(void **state)
+TEST_ENV(an_activation_beyond_double_ends_as_diverged_too)
 {
-    (void)state;
-    cgam_env *env = new_env();
     for (int m = 0; m < 5; m++) {
         cgam_net *net;
         cgam_layer_opts o = cgam_layer_opts_default();
@@ -432,12 +398,10 @@ static void an_activation_beyond_double_ends_as_diverged_too(void **state)
         CHECK_CLOSE(two[0], x[0], 0);
         cgam_net_free(net);
     }
-    cgam_env_free(env);
 }
 
-static void states_of_a_batch_flow_as_if_alone(void **state)
+TEST(states_of_a_batch_flow_as_if_alone)
 {
-    (void)state;
     enum { BATCH = 9 };
     for (int threads = 1; threads <= 3; threads += 2) {
         cgam_env *env;
@@ -485,10 +449,8 @@ static void states_of_a_batch_flow_as_if_alone(void **state)
     }
 }
 
-static void wrong_options_are_refused_by_name(void **state)
+TEST_ENV(wrong_options_are_refused_by_name)
 {
-    (void)state;
-    cgam_env *env = new_env();
     cgam_net *net = linear_net(env, 2, A2, a2, 1);
     double x[] = {0, 0}, nan[] = {NAN, 0};
     cgam_flow_report r;
@@ -520,15 +482,12 @@ static void wrong_options_are_refused_by_name(void **state)
     CHECK_FAILS(env, CGAM_E_VALUE, cgam_flow_run(net, 1, nan, NULL, &r));
     CHECK_MESSAGE(env, "layer 'x', number 0 is not finite");
     cgam_net_free(net);
-    cgam_env_free(env);
 }
 
 /* A tolerance below rounding: every state of a batch says why it did not move, whichever thread had it. */
-static void who_is_stuck_says_why(void **state)
+TEST_ENV(who_is_stuck_says_why)
 {
-    (void)state;
     enum { STATES = 8 };
-    cgam_env *env = new_env();
     cgam_net *net = linear_net(env, 2, A2, a2, 1);
     cgam_flow_opts f = cgam_flow_opts_default();
     cgam_flow_report r[STATES];
@@ -545,12 +504,10 @@ static void who_is_stuck_says_why(void **state)
         assert_non_null(strstr(r[i].reason, "too much accuracy"));
     }
     cgam_net_free(net);
-    cgam_env_free(env);
 }
 
-static void words_are_found_again(void **state)
+TEST(words_are_found_again)
 {
-    (void)state;
     for (int i = 0; i <= (int)CGAM_FLOW_EULER; i++) {
         cgam_flow_method found;
         assert_true(cgam_flow_method_find(cgam_flow_method_name((cgam_flow_method)i), &found));
@@ -570,27 +527,4 @@ static void words_are_found_again(void **state)
     assert_string_equal(cgam_event_name(CGAM_EVENT_STEADY), "steady");
     assert_string_equal(cgam_flow_end_name((cgam_flow_end)99), "?");
     assert_string_equal(cgam_event_name(0), "?");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_lone_layer_decays_exponentially),
-        cmocka_unit_test(fixed_steps_have_their_order),
-        cmocka_unit_test(a_nonlinear_net_converges_at_order_four_too),
-        cmocka_unit_test(every_method_reaches_the_steady_state),
-        cmocka_unit_test(a_ratio_of_a_million_between_time_constants_is_no_trouble),
-        cmocka_unit_test(a_context_that_switches_is_followed),
-        cmocka_unit_test(a_released_layer_moves_on_from_where_it_was_held),
-        cmocka_unit_test(the_monitor_sees_samples_and_events_in_order),
-        cmocka_unit_test(a_flow_can_stop_when_the_winner_changes),
-        cmocka_unit_test(a_rise_of_the_energy_is_an_error_of_integration),
-        cmocka_unit_test(growth_without_bound_ends_as_diverged),
-        cmocka_unit_test(an_activation_beyond_double_ends_as_diverged_too),
-        cmocka_unit_test(states_of_a_batch_flow_as_if_alone),
-        cmocka_unit_test(wrong_options_are_refused_by_name),
-        cmocka_unit_test(who_is_stuck_says_why),
-        cmocka_unit_test(words_are_found_again),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* Building networks: what is refused and how it is said, operators, one's own Lagrangians and
  * synapses, every allocation made to fail, trajectories on disk. */
+#include "net/net.h"
 #include "unit/net/nets.h"
 
 #include "support/failing_alloc.h"
@@ -17,10 +18,8 @@ static cgam_net *two_layers(cgam_env *env, int64_t n, int64_t m)
     return net;
 }
 
-static void wrong_shapes_name_the_layers(void **state)
+TEST_ENV(wrong_shapes_name_the_layers)
 {
-    (void)state;
-    cgam_env *env = new_env();
     cgam_net *net = two_layers(env, 3, 4);
     uint64_t seed = 1;
     const cgam_op *W = random_op(env, net, &seed, 1, 2, 3, false);
@@ -52,13 +51,10 @@ static void wrong_shapes_name_the_layers(void **state)
     CHECK_MESSAGE(env, "number 1 is not finite");
     assert_int_equal(cgam_net_synapses(net), 0);
     cgam_net_free(net);
-    cgam_env_free(env);
 }
 
-static void wrong_layers_are_refused(void **state)
+TEST_ENV(wrong_layers_are_refused)
 {
-    (void)state;
-    cgam_env *env = new_env();
     cgam_net *net = two_layers(env, 3, 4);
     const int64_t none = 0, huge[] = {1 << 30, 1 << 30}, one = 1;
     cgam_layer_opts o = cgam_layer_opts_default();
@@ -88,13 +84,10 @@ static void wrong_layers_are_refused(void **state)
         cgam_net_dense(net, (const double[]){0, 0, 0, INFINITY}, CGAM_F64, 2, 2, true, &op));
     CHECK_MESSAGE(env, "row 1, column 1 is infinite");
     cgam_net_free(net);
-    cgam_env_free(env);
 }
 
-static void a_state_out_of_range_is_named(void **state)
+TEST_ENV(a_state_out_of_range_is_named)
 {
-    (void)state;
-    cgam_env *env = new_env();
     cgam_net *net;
     cgam_layer_opts o = cgam_layer_opts_default();
     o.lagr = cgam_lagr_find("exponential");
@@ -108,7 +101,6 @@ static void a_state_out_of_range_is_named(void **state)
                 cgam_net_eval(net, 1, nan, NULL, &(cgam_net_values){.energy = &E}));
     CHECK_MESSAGE(env, "layer 'hot', number 1 is not finite");
     cgam_net_free(net);
-    cgam_env_free(env);
 }
 
 /* ---- one's own Lagrangian: L = sum x^4 / 4 + x^2 / 2 ------------------------------------------ */
@@ -135,10 +127,8 @@ static cgam_status quartic_hessian(const cgam_lagr *self, const double *theta, i
     return CGAM_OK;
 }
 
-static void three_functions_make_a_lagrangian(void **state)
+TEST_ENV(three_functions_make_a_lagrangian)
 {
-    (void)state;
-    cgam_env *env = new_env();
     const cgam_lagr quartic = {.name = "quartic",
                                .value = quartic_value,
                                .activation = quartic_activation,
@@ -161,14 +151,11 @@ static void three_functions_make_a_lagrangian(void **state)
     assert_int_equal(r.end, CGAM_FLOW_STEADY);
     CHECK_CLOSE(x[0], 1, 1e-8);
     cgam_net_free(net);
-    cgam_env_free(env);
 }
 
 /* ---- operators -------------------------------------------------------------------------------- */
-static void convolution_and_its_transpose_belong_together(void **state)
+TEST_ENV(convolution_and_its_transpose_belong_together)
 {
-    (void)state;
-    cgam_env *env = new_env();
     uint64_t seed = 5;
     for (int round = 0; round < 40; round++) {
         cgam_net *net;
@@ -221,7 +208,6 @@ static void convolution_and_its_transpose_belong_together(void **state)
     c.kernel_height = 5;
     CHECK_FAILS(env, CGAM_E_SHAPE, cgam_net_conv(net, &c, ones, &op));
     cgam_net_free(net);
-    cgam_env_free(env);
 }
 
 static int products;
@@ -240,10 +226,8 @@ static cgam_status count_apply_t(void *user, int64_t count, const double *in, do
 
 /* Two bilinear synapses and a Gram one over the same operator: one pass forth, one back; with one
  * side clamped the rest needs no pass of its own. */
-static void synapses_over_one_operator_share_its_passes(void **state)
+TEST_ENV(synapses_over_one_operator_share_its_passes)
 {
-    (void)state;
-    cgam_env *env = new_env();
     cgam_net *net;
     uint64_t seed = 6;
     int64_t n = 9, d = 4;
@@ -281,7 +265,6 @@ static void synapses_over_one_operator_share_its_passes(void **state)
     assert_int_equal(r.steps, 100);
     assert_int_equal(products, 1 + 2 * 101);
     cgam_net_free(net);
-    cgam_env_free(env);
 }
 
 /* ---- allocations ------------------------------------------------------------------------------ */
@@ -347,9 +330,8 @@ static int build_and_flow(cgam_env *env, void *arg)
     return status;
 }
 
-static void every_failed_allocation_comes_back(void **state)
+TEST(every_failed_allocation_comes_back)
 {
-    (void)state;
     static const cgam_flow_method methods[] = {CGAM_FLOW_RK4, CGAM_FLOW_ADAMS, CGAM_FLOW_BDF};
     char path[64];
     snprintf(path, sizeof path, "/tmp/cgam-net-%d.npz", (int)getpid());
@@ -361,10 +343,8 @@ static void every_failed_allocation_comes_back(void **state)
 }
 
 /* ---- trajectories ----------------------------------------------------------------------------- */
-static void trajectories_are_written_and_read_back(void **state)
+TEST_ENV(trajectories_are_written_and_read_back)
 {
-    (void)state;
-    cgam_env *env = new_env();
     cgam_net *net = two_layers(env, 2, 2);
     cgam_trajectory *t;
     CHECK_STATUS(env, cgam_net_add_coupling(net, "a, \"b\"", 0, 1, 0.5));
@@ -407,20 +387,4 @@ static void trajectories_are_written_and_read_back(void **state)
     CHECK_FAILS(env, CGAM_E_ARG, cgam_trajectory_write(t, "trajectory.png"));
     cgam_trajectory_free(t);
     cgam_net_free(net);
-    cgam_env_free(env);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(wrong_shapes_name_the_layers),
-        cmocka_unit_test(wrong_layers_are_refused),
-        cmocka_unit_test(a_state_out_of_range_is_named),
-        cmocka_unit_test(three_functions_make_a_lagrangian),
-        cmocka_unit_test(convolution_and_its_transpose_belong_together),
-        cmocka_unit_test(synapses_over_one_operator_share_its_passes),
-        cmocka_unit_test(every_failed_allocation_comes_back),
-        cmocka_unit_test(trajectories_are_written_and_read_back),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* What cannot be part of a network is refused by name, and what a caller's own operator, Lagrangian or synapse says in the
  * middle of a computation comes back, whichever call it is. */
+#include "net/net.h"
 #include "unit/net/nets.h"
 
 #include "base/env.h"
@@ -23,10 +24,8 @@ static cgam_net *layers_of(cgam_env *env, int count, const int64_t (*shape)[3], 
 }
 
 /* ---- layers ----------------------------------------------------------------------------------- */
-static void layers_that_cannot_be_are_refused(void **state)
+TEST_ENV(layers_that_cannot_be_are_refused)
 {
-    (void)state;
-    cgam_env *env = new_env();
     cgam_net *net;
     const int64_t one[9] = {1, 1, 1, 1, 1, 1, 1, 1, 1}, below_zero = -1, all = TERA;
     const cgam_lagr *softmax = cgam_lagr_find("softmax");
@@ -75,14 +74,11 @@ static void layers_that_cannot_be_are_refused(void **state)
     assert_int_equal(cgam_net_size(net), 1);
     cgam_net_free(net);
     cgam_net_free(NULL);
-    cgam_env_free(env);
 }
 
 /* ---- operators -------------------------------------------------------------------------------- */
-static void weights_that_cannot_be_are_refused(void **state)
+TEST_ENV(weights_that_cannot_be_are_refused)
 {
-    (void)state;
-    cgam_env *env = new_env();
     cgam_net *net;
     const cgam_op *op;
     const double numbers[4] = {1, 2, 3, NAN};
@@ -126,7 +122,6 @@ static void weights_that_cannot_be_are_refused(void **state)
     CHECK_STATUS(env, cgam_net_conv(net, &c, numbers, &op));
     assert_int_equal(op->rows, 1);
     cgam_net_free(net);
-    cgam_env_free(env);
 }
 
 /* ---- synapses --------------------------------------------------------------------------------- */
@@ -146,10 +141,8 @@ static const cgam_op *half_op(int which, int64_t rows, int64_t cols)
     return which ? &half : NULL;
 }
 
-static void operators_that_do_not_fit_are_refused(void **state)
+TEST_ENV(operators_that_do_not_fit_are_refused)
 {
-    (void)state;
-    cgam_env *env = new_env();
     cgam_net *net = layers_of(env, 3, (const int64_t[][3]){{3}, {4}, {3}}, (const int[]){1, 1, 1});
     const int pair[] = {0, 1};
     const cgam_op full = {.rows = 3, .cols = 4, .apply = never, .apply_t = never};
@@ -197,13 +190,10 @@ static void operators_that_do_not_fit_are_refused(void **state)
                 cgam_net_add_tensor(net, "t", 5, (const int[]){0, 0, 0, 1, 1}, &full, 1));
     CHECK_MESSAGE(env, "ask for -1 x 2");
     cgam_net_free(net);
-    cgam_env_free(env);
 }
 
-static void attention_that_cannot_be_is_refused(void **state)
+TEST_ENV(attention_that_cannot_be_is_refused)
 {
-    (void)state;
-    cgam_env *env = new_env();
     enum { ROWS, WIDER, MORE, ONE, IMAGE, LONG, BROAD, MANY };
     cgam_net *net = layers_of(
         env, 8,
@@ -249,7 +239,6 @@ static void attention_that_cannot_be_is_refused(void **state)
     CHECK_FAILS(env, CGAM_E_ARG, cgam_net_add_attention(net, "a", 0, 9, NULL, 1));
     assert_int_equal(cgam_net_synapses(net), 0);
     cgam_net_free(net);
-    cgam_env_free(env);
 }
 
 /* ---- callers' functions that fail ------------------------------------------------------------- */
@@ -383,9 +372,8 @@ static cgam_status ask(const cgam_net *net, int what, cgam_flow_report *r)
     return cgam_flow_run(net, 1, x, &f, r);
 }
 
-static void what_a_callers_function_says_comes_back(void **state)
+TEST(what_a_callers_function_says_comes_back)
 {
-    (void)state;
     caller c = {.env = new_env(), .status = CGAM_E_INTERNAL};
     cgam_net *net = callers_net(&c);
     for (int what = 0; what < QUESTIONS; what++) {
@@ -405,9 +393,8 @@ static void what_a_callers_function_says_comes_back(void **state)
 }
 
 /* A result beyond double is an answer of a flow where a smaller step might help, else an error that names the part. */
-static void what_leaves_the_range_is_named_or_ends_a_flow(void **state)
+TEST(what_leaves_the_range_is_named_or_ends_a_flow)
 {
-    (void)state;
     caller c = {.env = new_env(), .status = CGAM_E_VALUE};
     cgam_net *net = callers_net(&c);
     for (int what = 0; what < QUESTIONS; what++) {
@@ -444,10 +431,8 @@ static void no_release(void *user)
 }
 
 /* A synapse that calls an infinite energy a success; and one that has nothing to be freed. */
-static void an_energy_beyond_double_is_noticed(void **state)
+TEST_ENV(an_energy_beyond_double_is_noticed)
 {
-    (void)state;
-    cgam_env *env = new_env();
     cgam_net *net = layers_of(env, 1, (const int64_t[][3]){{2}}, (const int[]){1});
     const cgam_synapse table = {endless, NULL, no_release};
     const double x[2] = {1, 2};
@@ -457,7 +442,6 @@ static void an_energy_beyond_double_is_noticed(void **state)
                 cgam_net_eval(net, 1, x, NULL, &(cgam_net_values){.energy = &E}));
     CHECK_MESSAGE(env, "synapse 'deep' leaves the range of double");
     cgam_net_free(net);
-    cgam_env_free(env);
 }
 
 /* ---- values and eigenvalues, every allocation -------------------------------------------------------- */
@@ -502,24 +486,8 @@ static int leading_values(cgam_env *env, void *arg)
     return status;
 }
 
-static void values_give_back_what_they_had(void **state)
+TEST(values_give_back_what_they_had)
 {
-    (void)state;
     assert_true(check_every_allocation(leading_values, NULL) > 20);
     assert_true(check_every_allocation(many_values, NULL) > 10);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(layers_that_cannot_be_are_refused),
-        cmocka_unit_test(weights_that_cannot_be_are_refused),
-        cmocka_unit_test(operators_that_do_not_fit_are_refused),
-        cmocka_unit_test(attention_that_cannot_be_is_refused),
-        cmocka_unit_test(what_a_callers_function_says_comes_back),
-        cmocka_unit_test(what_leaves_the_range_is_named_or_ends_a_flow),
-        cmocka_unit_test(an_energy_beyond_double_is_noticed),
-        cmocka_unit_test(values_give_back_what_they_had),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,10 +21,8 @@ static cgam_net *chain(cgam_env *env, int64_t n, double tau)
     return net;
 }
 
-static void a_chain_has_its_known_eigenvalues(void **state)
+TEST_ENV(a_chain_has_its_known_eigenvalues)
 {
-    (void)state;
-    cgam_env *env = new_env();
     const int64_t sizes[] = {5, 60, 400}; /* the last by iteration */
     for (int s = 0; s < 3; s++) {
         int64_t n = sizes[s];
@@ -42,14 +40,11 @@ static void a_chain_has_its_known_eigenvalues(void **state)
         free(x);
         cgam_net_free(net);
     }
-    cgam_env_free(env);
 }
 
 /* Two layers, one clamped away: as if it were not there. */
-static void clamped_layers_have_no_say(void **state)
+TEST_ENV(clamped_layers_have_no_say)
 {
-    (void)state;
-    cgam_env *env = new_env();
     cgam_net *net = chain(env, 30, 1);
     int64_t m = 7;
     uint64_t seed = 2;
@@ -64,13 +59,10 @@ static void clamped_layers_have_no_say(void **state)
     for (int k = 0; k < 30; k++)
         CHECK_CLOSE(values[k], -1 + 0.6 * cos((k + 1) * 3.141592653589793 / 31), 1e-12);
     cgam_net_free(net);
-    cgam_env_free(env);
 }
 
-static void eigenvalues_are_real_at_random_points_of_random_nets(void **state)
+TEST_ENV(eigenvalues_are_real_at_random_points_of_random_nets)
 {
-    (void)state;
-    cgam_env *env = new_env();
     uint64_t seed = 3;
     int kinds = 0;
     while (cgam_synapse_kinds[kinds].name) kinds++;
@@ -92,14 +84,11 @@ static void eigenvalues_are_real_at_random_points_of_random_nets(void **state)
         CHECK_LE(info.imaginary, 1e-4 * (1 + fabs(values[info.found - 1])));
         cgam_net_free(net);
     }
-    cgam_env_free(env);
 }
 
 /* A softmax over many units with a large bank in the middle: iterated = dense. */
-static void iteration_and_decomposition_agree(void **state)
+TEST_ENV(iteration_and_decomposition_agree)
 {
-    (void)state;
-    cgam_env *env = new_env();
     uint64_t seed = 4;
     enum { N = 230, D = 12 };
     int64_t n = N, d = D;
@@ -122,14 +111,11 @@ static void iteration_and_decomposition_agree(void **state)
     assert_true(info.all);
     CHECK_CLOSE_ALL(few, all, 3, 1e-8);
     cgam_net_free(net);
-    cgam_env_free(env);
 }
 
 /* A pitchfork: tanh units with self-excitation w. At 0 the leading eigenvalue is w - 1. */
-static void the_sign_of_the_leading_eigenvalue_decides_stability(void **state)
+TEST_ENV(the_sign_of_the_leading_eigenvalue_decides_stability)
 {
-    (void)state;
-    cgam_env *env = new_env();
     for (double w = 0.5; w < 2; w += 1) {
         cgam_net *net;
         const cgam_op *op;
@@ -152,17 +138,4 @@ static void the_sign_of_the_leading_eigenvalue_decides_stability(void **state)
         assert_true(w < 1 || x > 0.5);
         cgam_net_free(net);
     }
-    cgam_env_free(env);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_chain_has_its_known_eigenvalues),
-        cmocka_unit_test(clamped_layers_have_no_say),
-        cmocka_unit_test(eigenvalues_are_real_at_random_points_of_random_nets),
-        cmocka_unit_test(iteration_and_decomposition_agree),
-        cmocka_unit_test(the_sign_of_the_leading_eigenvalue_decides_stability),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

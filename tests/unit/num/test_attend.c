@@ -8,9 +8,6 @@
 #include "num/cpu/f32.h"
 #include "num/cpu/widen.h"
 
-#include <math.h>
-#include <string.h>
-
 enum { LEADERS_MAX = 40 };
 
 typedef struct scene {
@@ -158,7 +155,7 @@ static void check_scene(cgam_env *env, const scene *x, bool reads)
     for (int64_t v = 0; v < x->count; v++) judge(x, v, &out[v]);
 }
 
-static void one_pass_is_the_definition(void **state)
+TEST(one_pass_is_the_definition)
 {
     cgam_env *env = *state;
     for (int i = 0; cgam_cpu_all[i].name; i++) {
@@ -188,7 +185,7 @@ static double longest(const scene *x)
 {
     double most = 0;
     for (int64_t i = 0; i < x->Z.n; i++)
-        most = fmax(most, cgam_vec_norm(x->Z.d, x->wide + i * x->Z.d));
+        most = fmax(most, cgam_array_norm(x->Z.d, x->wide + i * x->Z.d));
     return most;
 }
 
@@ -205,9 +202,9 @@ static void check_f32(cgam_env *env, scene *x)
     double most = 0, off, rel;
     for (int64_t i = 0; i < n * d; i++) most = fmax(most, fabs(x->wide[i]));
     for (int64_t v = 0; v < x->count; v++) {
-        double reach = cgam_vec_norm(d, x->q + v * d), pivot = 0;
+        double reach = cgam_array_norm(d, x->q + v * d), pivot = 0;
         for (int64_t i = 0; x->e && i < n; i++) pivot = fmax(pivot, fabs(x->pivot[i]));
-        if (x->e) reach += x->lambda * pivot * cgam_vec_norm(d, x->e + v * d);
+        if (x->e) reach += x->lambda * pivot * cgam_array_norm(d, x->e + v * d);
         off = CGAM_F32_ERROR * x->size * reach;
         rel = 2.1 * x->beta * off;
         assert_true(x->beta * off <= CGAM_ATTEND_F32);
@@ -235,7 +232,7 @@ static void check_f32(cgam_env *env, scene *x)
     }
 }
 
-static void scores_in_f32_keep_their_bound(void **state)
+TEST(scores_in_f32_keep_their_bound)
 {
     cgam_env *env = *state;
     for (int i = 0; cgam_cpu_all[i].name; i++) {
@@ -258,7 +255,7 @@ static void scores_in_f32_keep_their_bound(void **state)
 }
 
 /* Where the bound would not hold, or f32 would overflow, the pass is in double: same bits. */
-static void what_f32_cannot_do_is_done_in_double(void **state)
+TEST(what_f32_cannot_do_is_done_in_double)
 {
     cgam_env *env = *state;
     cgam_rng rng = cgam_rng_stream(26, 0);
@@ -282,9 +279,8 @@ static void what_f32_cannot_do_is_done_in_double(void **state)
 /* One row far above all others, early, late or in the middle: chunks without it are dropped, and
  * whether they were given up half-way does not show - nor where a second peak comes late in a chunk
  * that had been given up. */
-static void far_peaks_change_no_bit_whatever_the_threads(void **state)
+TEST(far_peaks_change_no_bit_whatever_the_threads)
 {
-    (void)state;
     enum { N = 9000, D = 40 };
     cgam_rng rng = cgam_rng_stream(27, 0);
     for (int which = 0; which < 6; which++) {
@@ -358,7 +354,7 @@ static void check_batch(cgam_env *env, const scene *x, bool reads)
     }
 }
 
-static void matrices_of_queries_give_the_same(void **state)
+TEST(matrices_of_queries_give_the_same)
 {
     cgam_env *env = *state;
     for (int i = 0; cgam_cpu_all[i].name; i++) {
@@ -382,9 +378,8 @@ static void matrices_of_queries_give_the_same(void **state)
     }
 }
 
-static void a_batch_has_the_same_bits_on_any_threads(void **state)
+TEST(a_batch_has_the_same_bits_on_any_threads)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(16, 0);
     enum { COUNT = 70, D = 96 };
     scene x = make(&rng, cgam_cpu_best(), CGAM_F32, 9000, D, COUNT, SHARED, false);
@@ -411,7 +406,7 @@ static void a_batch_has_the_same_bits_on_any_threads(void **state)
 }
 
 /* Peaked: rows are left out, and it does not show. Flat: none is. */
-static void rows_of_no_weight_are_left_out(void **state)
+TEST(rows_of_no_weight_are_left_out)
 {
     cgam_env *env = *state;
     cgam_rng rng = cgam_rng_stream(6, 0);
@@ -426,7 +421,7 @@ static void rows_of_no_weight_are_left_out(void **state)
     dense_reset();
 }
 
-static void extreme_scores_and_tiny_rows_are_no_trouble(void **state)
+TEST(extreme_scores_and_tiny_rows_are_no_trouble)
 {
     cgam_env *env = *state;
     cgam_rng rng = cgam_rng_stream(7, 0);
@@ -448,7 +443,7 @@ static void extreme_scores_and_tiny_rows_are_no_trouble(void **state)
 }
 
 /* -inf in s masks a row; a mask on every row, or a NaN, is noticed in the sum. */
-static void masks_and_nan_are_noticed(void **state)
+TEST(masks_and_nan_are_noticed)
 {
     cgam_env *env = *state;
     cgam_rng rng = cgam_rng_stream(8, 0);
@@ -483,9 +478,8 @@ static void masks_and_nan_are_noticed(void **state)
     }
 }
 
-static void threads_and_company_change_no_bit(void **state)
+TEST(threads_and_company_change_no_bit)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(9, 0);
     scene x = make(&rng, cgam_cpu_best(), CGAM_BF16, 5000, 150, 4, OWN, true);
     cgam_attend_out want[4], got[4];
@@ -530,19 +524,4 @@ static int stop(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_pass_is_the_definition),
-        cmocka_unit_test(scores_in_f32_keep_their_bound),
-        cmocka_unit_test(what_f32_cannot_do_is_done_in_double),
-        cmocka_unit_test(far_peaks_change_no_bit_whatever_the_threads),
-        cmocka_unit_test(matrices_of_queries_give_the_same),
-        cmocka_unit_test(a_batch_has_the_same_bits_on_any_threads),
-        cmocka_unit_test(rows_of_no_weight_are_left_out),
-        cmocka_unit_test(extreme_scores_and_tiny_rows_are_no_trouble),
-        cmocka_unit_test(masks_and_nan_are_noticed),
-        cmocka_unit_test(threads_and_company_change_no_bit),
-    };
-    return cmocka_run_group_tests(tests, start, stop);
-}
+TEST_GROUP(start, stop)

@@ -9,9 +9,7 @@
 #include "num/attend_fast.h"
 #include "num/cpu/widen.h"
 
-#include <math.h>
 #include <stdatomic.h>
-#include <string.h>
 
 typedef enum context { NONE, SHARED, OWN, CONTEXTS } context;
 
@@ -45,7 +43,7 @@ static void make(cgam_rng *rng, const cgam_cpu *cpu, int64_t n, int64_t d, int64
     row = dense_room(d);
     for (int64_t i = 0; i < n; i++) {
         cgam_rows_get(&x.Z, i, 1, row);
-        x.norm = fmax(x.norm, cgam_vec_norm(d, row));
+        x.norm = fmax(x.norm, cgam_array_norm(d, row));
     }
     for (int64_t v = 0; v < count; v++) focus[v] = v % 2 ? -1 : cgam_rng_below(rng, n);
     x.in = (cgam_attend_in){.Z = &x.Z,
@@ -96,9 +94,8 @@ static void judge(int64_t v, double tol)
     if (tol > 0) CHECK_LE(high - low, tol * high);
 }
 
-static void the_sketch_changes_nothing(void **state)
+TEST(the_sketch_changes_nothing)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(43, 0);
     cgam_env *env = object_env(3);
     int64_t done = 0, fell = 0, all = 0, scored = 0;
@@ -134,9 +131,8 @@ static void the_sketch_changes_nothing(void **state)
 }
 
 /* A batch whose lists fill up: rows of rising scores, so that each is a leader when it is met. */
-static void rising_rows_fill_no_list(void **state)
+TEST(rising_rows_fill_no_list)
 {
-    (void)state;
     cgam_env *env = object_env(2);
     cgam_rng rng = cgam_rng_stream(48, 0);
     int64_t fell = 0;
@@ -182,9 +178,8 @@ static void counting_dot(const void *rows, int64_t stride, int64_t n, int64_t d,
 
 /* A batch scores the best of a sample for its first floor, the best of what is listed for its last one, and what
  * is open then, among which those are not scored again. */
-static void a_batch_scores_no_row_twice(void **state)
+TEST(a_batch_scores_no_row_twice)
 {
-    (void)state;
     enum { N = 6000, D = 24, COUNT = 20 };
     cgam_rng rng = cgam_rng_stream(51, 0);
     cgam_env *env = object_env(2);
@@ -219,9 +214,8 @@ static void a_batch_scores_no_row_twice(void **state)
     dense_reset();
 }
 
-static void threads_do_not_change_a_bit(void **state)
+TEST(threads_do_not_change_a_bit)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(44, 0);
     for (int t = 0; t < 12; t++) {
         cgam_fast first[64];
@@ -257,25 +251,12 @@ static int search(cgam_env *env, void *arg)
     return status;
 }
 
-static void every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(45, 0);
     for (int t = 0; t < 3; t++) {
         make(&rng, cgam_cpu_best(), 900, 5, t ? 9 : 1, t == 2 ? NONE : t ? OWN : SHARED);
         check_every_allocation(search, &x.in);
         dense_reset();
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_sketch_changes_nothing),
-        cmocka_unit_test(rising_rows_fill_no_list),
-        cmocka_unit_test(a_batch_scores_no_row_twice),
-        cmocka_unit_test(threads_do_not_change_a_bit),
-        cmocka_unit_test(every_allocation_may_fail),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

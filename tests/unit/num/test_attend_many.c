@@ -10,9 +10,6 @@
 #include "num/cpu/widen.h"
 #include "num/gemm_pass.h"
 
-#include <math.h>
-#include <string.h>
-
 enum { LEADERS = 5, QUERIES_MAX = 80 };
 typedef enum context { NONE, SHARED, OWN, CONTEXTS } context;
 
@@ -128,9 +125,8 @@ static void check(cgam_env *env, scene *x, bool reads)
     dense_reset();
 }
 
-static void every_shape_and_type_agrees(void **state)
+TEST(every_shape_and_type_agrees)
 {
-    (void)state;
     cgam_env *env = object_env(2);
     for (int i = 0; cgam_cpu_all[i].name; i++) {
         const cgam_cpu *cpu = &cgam_cpu_all[i];
@@ -166,10 +162,8 @@ static void every_shape_and_type_agrees(void **state)
 }
 
 /* Far peaks, late ones, masks, and rows of denormals. */
-static void extremes_are_no_trouble(void **state)
+TEST_ENV(extremes_are_no_trouble)
 {
-    (void)state;
-    cgam_env *env = object_env(1);
     for (int t = 0; t < CGAM_CPU_DTYPES; t++) {
         cgam_rng rng = cgam_rng_stream(82, (uint64_t)t);
         for (int k = 0; k < 10; k++) {
@@ -197,14 +191,12 @@ static void extremes_are_no_trouble(void **state)
             check(env, &x, true);
         }
     }
-    cgam_env_free(env);
 }
 
 /* Rows that differ in the last bits only, so that f32 cannot rank them: leaders and rank are those of
  * double. */
-static void close_races_are_decided_in_double(void **state)
+TEST(close_races_are_decided_in_double)
 {
-    (void)state;
     enum { ROWS = 2000, WIDE = 200, COUNT = 9 };
     cgam_env *env = object_env(2);
     cgam_rng rng = cgam_rng_stream(85, 0);
@@ -235,10 +227,8 @@ static void close_races_are_decided_in_double(void **state)
     cgam_env_free(env);
 }
 
-static void what_overflows_f32_is_answered_in_double(void **state)
+TEST_ENV(what_overflows_f32_is_answered_in_double)
 {
-    (void)state;
-    cgam_env *env = object_env(1);
     cgam_rng rng = cgam_rng_stream(83, 0);
     scene x = make(&rng, cgam_cpu_best(), CGAM_F32, 300, 40, 12, NONE);
     cgam_attend_out got[QUERIES_MAX], want[QUERIES_MAX];
@@ -256,12 +246,10 @@ static void what_overflows_f32_is_answered_in_double(void **state)
         CHECK_CLOSE_ALL(got[v].readout, want[v].readout, 40, 1e-12 * x.most);
     }
     dense_reset();
-    cgam_env_free(env);
 }
 
-static void threads_change_no_bit(void **state)
+TEST(threads_change_no_bit)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(84, 0);
     const cgam_dtype types[CONTEXTS] = {CGAM_F64, CGAM_BF16, CGAM_F32};
     for (int k = 0; k < 2 * CONTEXTS;
@@ -296,12 +284,10 @@ static void weigh_by_rows(void *arg, cgam_gemm_pass_tile *t)
 }
 
 /* As a coupled recall asks for them, whose weights are there before its scores. */
-static void sums_need_no_scores(void **state)
+TEST_ENV(sums_need_no_scores)
 {
-    (void)state;
     enum { ROWS = 300, WIDE = 321, VECTORS = 20, TYPES = 3 };
     const cgam_dtype types[TYPES] = {CGAM_F32, CGAM_F16, CGAM_BF16};
-    cgam_env *env = object_env(1);
     cgam_rng rng = cgam_rng_stream(85, 0);
     for (const cgam_cpu *cpu = cgam_cpu_all; cpu->name; cpu++)
         for (int t = 0; t < TYPES && cpu->usable(); t++) {
@@ -330,18 +316,4 @@ static void sums_need_no_scores(void **state)
             cgam_gemm_pass_free(&pass);
             dense_reset();
         }
-    cgam_env_free(env);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums_need_no_scores),
-        cmocka_unit_test(every_shape_and_type_agrees),
-        cmocka_unit_test(extremes_are_no_trouble),
-        cmocka_unit_test(close_races_are_decided_in_double),
-        cmocka_unit_test(what_overflows_f32_is_answered_in_double),
-        cmocka_unit_test(threads_change_no_bit),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,9 +8,6 @@
 #include "num/dplr.h"
 #include "num/rounding.h"
 
-#include <math.h>
-#include <string.h>
-
 #define U 0x1p-53
 static const double NEAR = 1e-5; /* the slack that bounds have for their own evaluation */
 
@@ -73,9 +70,8 @@ static double pivot_formula(const cgam_dplr_spec *s, int64_t i)
     return s->D ? 0 : 4 * U * (fabs(s->level) + take + load) + load * nu_of(s->Z->d);
 }
 
-static void the_diagonal_is_off_by_its_formula(void **state)
+TEST(the_diagonal_is_off_by_its_formula)
 {
-    (void)state;
     for (int k = 0; k < 4; k++) {
         problem t = drawn((uint64_t)k, 12, 5, 0.3);
         const cgam_dplr_spec *s = placed(&t);
@@ -95,9 +91,8 @@ static void the_diagonal_is_off_by_its_formula(void **state)
 }
 
 /* Where nothing is left but underflow: 2^-1074 for each of d products. */
-static void underflow_is_counted(void **state)
+TEST(underflow_is_counted)
 {
-    (void)state;
     const double tiny = 0x1p-1074;
     problem t = room(2, 3, 1);
     double error, x[2] = {0, 0}, y[2], errors[2];
@@ -151,9 +146,8 @@ static double matrix_formula(const cgam_dplr_spec *s, const double *Z, bool all)
     return most;
 }
 
-static void a_matrix_is_off_by_its_formula(void **state)
+TEST(a_matrix_is_off_by_its_formula)
 {
-    (void)state;
     static const int64_t sizes[][2] = {{2, 1}, {7, 3}, {20, 40}, {140, 7}, {150, 7}};
     double scale[150], error;
     for (int i = 0; i < 150; i++) scale[i] = 1;
@@ -175,9 +169,8 @@ static void a_matrix_is_off_by_its_formula(void **state)
 
 /* A row without length, whose only entry is D = 0, beside others: T >= 0, and T > -x is proved from the
  * x on that all of the rounding adds up to. */
-static void a_matrix_is_above_by_its_rounding(void **state)
+TEST(a_matrix_is_above_by_its_rounding)
 {
-    (void)state;
     for (int k = 0; k < 3; k++) {
         int64_t n = k == 0 ? 2 : 60, d = k == 2 ? 80 : 4;
         problem t = drawn(200 + (uint64_t)k, n, d, k == 0 ? 0 : 0.01);
@@ -253,9 +246,8 @@ static double tall_formula(const problem *t, int64_t k)
     return off + 8 * U * Q + gamma / (1 - gamma) * Q;
 }
 
-static void a_tall_operator_is_above_by_its_rounding(void **state)
+TEST(a_tall_operator_is_above_by_its_rounding)
 {
-    (void)state;
     double *scale = dense_room(400);
     for (int k = 0; k < 8; k++) {
         int64_t n = k % 2 ? 193 : 400, d = 3;
@@ -302,9 +294,8 @@ static void a_tall_operator_is_above_by_its_rounding(void **state)
 }
 
 /* Pivots by level: the least eigenvalue, found by halving what is proved. */
-static void pivots_by_level_count_as_well(void **state)
+TEST(pivots_by_level_count_as_well)
 {
-    (void)state;
     int64_t n = 200, d = 2;
     problem t = room(n, d, 0.25);
     double low = -4, high = 1;
@@ -327,9 +318,8 @@ static void pivots_by_level_count_as_well(void **state)
 }
 
 /* Pivots that are small beside their loads, but safely above their rounding, will do where all are: T > 0. */
-static void small_pivots_prove_too(void **state)
+TEST(small_pivots_prove_too)
 {
-    (void)state;
     problem t = room(200, 1, 1);
     for (int64_t i = 0; i < 200; i++) t.Z[i] = 1, t.D[i] = 1e-6;
     const cgam_dplr_spec *s = placed(&t);
@@ -343,9 +333,8 @@ static void small_pivots_prove_too(void **state)
 
 /* ---- Products --------------------------------------------------------------------------------- */
 
-static void a_product_is_off_by_its_formula(void **state)
+TEST(a_product_is_off_by_its_formula)
 {
-    (void)state;
     static const int64_t sizes[][2] = {{6, 9}, {70, 90}, {6, 3}, {900, 3}};
     double *scale = dense_room(900);
     for (int k = 0; k < 4 * 4; k++) {
@@ -391,9 +380,8 @@ static void a_product_is_off_by_its_formula(void **state)
 }
 
 /* T = J + delta I, whose inverse is as large as its entries let it be known: |R| / (1 - |I - T R|). */
-static void an_inverse_is_bounded_by_its_residual(void **state)
+TEST(an_inverse_is_bounded_by_its_residual)
 {
-    (void)state;
     for (int k = 0; k < 3; k++) {
         problem t = room(2, 2, 1);
         double delta = k == 0 ? 0x1p-10 : k == 1 ? 0x1p-45 : 0x1p-47, error, T[4], bound;
@@ -418,9 +406,8 @@ static void an_inverse_is_bounded_by_its_residual(void **state)
 /* ---- The small system ------------------------------------------------------------------------- */
 
 /* Whole numbers over powers of two: K = [-(I + B_R' D^-1 B_R), B_S'; B_S, D_S] without rounding, and z, f = K z. */
-static void solutions_are_off_by_their_formula(void **state)
+TEST(solutions_are_off_by_their_formula)
 {
-    (void)state;
     static const double heart[] = {3, -3, 5, 5}, edge[] = {7, -2};
     double *scale = dense_room(12);
     for (int k = 0; k < 8; k++) {
@@ -522,9 +509,8 @@ static void solutions_are_off_by_their_formula(void **state)
 
 /* Two memories far beyond criticality, among so many without length that no matrix is made of them: K is
  * diag(1 / (load - 1)), and known so badly that 1 - |I - K R| counts. */
-static void a_gain_is_bounded_by_its_residual(void **state)
+TEST(a_gain_is_bounded_by_its_residual)
 {
-    (void)state;
     int64_t n = 2100, d = 2;
     for (int k = 0; k < 3; k++) {
         double load = k == 0 ? 0x1p38 : k == 1 ? 0x1p40 : 0x1p42;
@@ -573,9 +559,8 @@ static cgam_status every_proof(cgam_env *other, void *arg)
     return status;
 }
 
-static void proofs_cope_with_every_failed_allocation(void **state)
+TEST(proofs_cope_with_every_failed_allocation)
 {
-    (void)state;
     static const int64_t sizes[][2] = {{4, 9}, {12, 3}, {200, 3}};
     for (int k = 0; k < 3; k++) {
         problem t = drawn(400 + (uint64_t)k, sizes[k][0], sizes[k][1], 0.01);
@@ -586,21 +571,4 @@ static void proofs_cope_with_every_failed_allocation(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_diagonal_is_off_by_its_formula),
-        cmocka_unit_test(underflow_is_counted),
-        cmocka_unit_test(a_matrix_is_off_by_its_formula),
-        cmocka_unit_test(a_matrix_is_above_by_its_rounding),
-        cmocka_unit_test(a_tall_operator_is_above_by_its_rounding),
-        cmocka_unit_test(pivots_by_level_count_as_well),
-        cmocka_unit_test(small_pivots_prove_too),
-        cmocka_unit_test(a_product_is_off_by_its_formula),
-        cmocka_unit_test(an_inverse_is_bounded_by_its_residual),
-        cmocka_unit_test(solutions_are_off_by_their_formula),
-        cmocka_unit_test(a_gain_is_bounded_by_its_residual),
-        cmocka_unit_test(proofs_cope_with_every_failed_allocation),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

@@ -5,9 +5,6 @@
 #include "num/cpu/cpu.h"
 
 #include <float.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const cgam_digits *digits;
 
@@ -130,9 +127,8 @@ static void compare_scores(cgam_rng *rng, cgam_dtype type, kind k, kind other_si
     dense_reset();
 }
 
-static void scores_of_every_shape_are_within_the_stated_bound(void **state)
+TEST(scores_of_every_shape_are_within_the_stated_bound)
 {
-    (void)state;
     need_unit();
     cgam_rng rng = cgam_rng_stream(31, 0);
     for (int64_t size = 1; size <= 70; size++) {
@@ -151,9 +147,8 @@ static void scores_of_every_shape_are_within_the_stated_bound(void **state)
         }
 }
 
-static void a_score_depends_on_its_row_and_its_vector_alone(void **state)
+TEST(a_score_depends_on_its_row_and_its_vector_alone)
 {
-    (void)state;
     need_unit();
     enum { N = 50, COUNT = 53, D = 1100, WIDTH = 64, BLOCKS = 5 };
     cgam_rng rng = cgam_rng_stream(32, 0);
@@ -171,9 +166,8 @@ static void a_score_depends_on_its_row_and_its_vector_alone(void **state)
     dense_reset();
 }
 
-static void what_is_not_finite_is_noticed_where_it_is(void **state)
+TEST(what_is_not_finite_is_noticed_where_it_is)
 {
-    (void)state;
     need_unit();
     enum { N = 40, COUNT = 33, D = 600, WIDTH = 48, BLOCKS = 3 };
     cgam_rng rng = cgam_rng_stream(33, 0);
@@ -257,9 +251,8 @@ static void compare_readouts(cgam_rng *rng, cgam_dtype type, kind k, int64_t row
     dense_reset();
 }
 
-static void readouts_of_every_shape_are_within_the_stated_bound(void **state)
+TEST(readouts_of_every_shape_are_within_the_stated_bound)
 {
-    (void)state;
     need_unit();
     cgam_rng rng = cgam_rng_stream(34, 0);
     for (int64_t size = 1; size <= ROWS; size++) {
@@ -270,15 +263,4 @@ static void readouts_of_every_shape_are_within_the_stated_bound(void **state)
                          1 + size * 31 % 300);
     }
     for (int k = 0; k < KINDS; k++) compare_readouts(&rng, CGAM_F32, (kind)k, ROWS, 64, 800);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(scores_of_every_shape_are_within_the_stated_bound),
-        cmocka_unit_test(a_score_depends_on_its_row_and_its_vector_alone),
-        cmocka_unit_test(what_is_not_finite_is_noticed_where_it_is),
-        cmocka_unit_test(readouts_of_every_shape_are_within_the_stated_bound),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,10 +8,6 @@
 
 #include "num/dplr.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 typedef struct problem {
     int64_t n, d;
     double *Z, *D, *norm2, *w;
@@ -102,9 +98,8 @@ static const int64_t shapes[][2] = {{1, 1},   {1, 9},   {2, 1},   {5, 20}, {19, 
                                     {20, 20}, {21, 20}, {60, 40}, {60, 8}, {70, 3}};
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 
-static void gates_are_solved_on_both_sides_of_criticality(void **state)
+TEST(gates_are_solved_on_both_sides_of_criticality)
 {
-    (void)state;
     static const double factors[] = {1e-6, 0.3, 0.9, 1, 1.001, 1.4, 3, 100};
     cgam_rng rng = cgam_rng_stream(4, 0);
     int regular = 0;
@@ -125,9 +120,8 @@ static void gates_are_solved_on_both_sides_of_criticality(void **state)
     assert_true(regular > 400);
 }
 
-static void gates_are_solved_next_to_criticality(void **state)
+TEST(gates_are_solved_next_to_criticality)
 {
-    (void)state;
     static const double distances[] = {1e-2, 1e-4, 1e-6, 1e-8, 1e-10, 1e-12, -1e-10, -1e-6};
     cgam_rng rng = cgam_rng_stream(4, 1);
     int regular = 0;
@@ -149,9 +143,8 @@ static void gates_are_solved_next_to_criticality(void **state)
 }
 
 /* Pivots of all sizes and signs: spread over scales, two levels, levels with exact zeros. */
-static void any_pivots_will_do(void **state)
+TEST(any_pivots_will_do)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(4, 2);
     int regular = 0;
     for (int k = 0; k < 1500; k++) {
@@ -182,9 +175,8 @@ static void any_pivots_will_do(void **state)
 }
 
 /* More zero pivots than a quarter of d, up to d: T is regular, and each must join the border. */
-static void as_many_zero_pivots_as_columns(void **state)
+TEST(as_many_zero_pivots_as_columns)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(4, 3);
     for (int64_t zeros = 0; zeros <= 20; zeros++) {
         for (int extra = 0; extra < 2; extra++) {
@@ -201,9 +193,8 @@ static void as_many_zero_pivots_as_columns(void **state)
     }
 }
 
-static void without_columns_a_diagonal_is_left(void **state)
+TEST(without_columns_a_diagonal_is_left)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(4, 4);
     for (int64_t n = 1; n < 40; n++) {
         problem t = make(&rng, DENSE_GAUSS, n, 5, 0);
@@ -218,9 +209,8 @@ static void without_columns_a_diagonal_is_left(void **state)
     }
 }
 
-static void without_a_diagonal_the_rows_are_left(void **state)
+TEST(without_a_diagonal_the_rows_are_left)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(4, 5);
     for (int64_t n = 1; n < 30; n++) {
         problem t = make(&rng, DENSE_GAUSS, n, n + 10, 1);
@@ -234,9 +224,8 @@ static void without_a_diagonal_the_rows_are_left(void **state)
 }
 
 /* D = 0 on more rows than there are columns: a kernel, to be noticed. */
-static void a_kernel_is_noticed(void **state)
+TEST(a_kernel_is_noticed)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(4, 6);
     for (int64_t n = 4; n < 40; n++) {
         problem t = make(&rng, DENSE_UNIT, n, 3, 1);
@@ -269,9 +258,8 @@ static void check_off(cgam_dplr *S, const double *f, const double *f_border, dou
     }
 }
 
-static void the_pieces_make_a_solve(void **state)
+TEST(the_pieces_make_a_solve)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(4, 7);
     int bordered = 0;
     for (int k = 0; k < 600; k++) {
@@ -333,9 +321,8 @@ static void the_pieces_make_a_solve(void **state)
 
 /* By the inverse: the solution of cgam_dplr_reduce, for several right sides, with border rows (K is
  * then indefinite and has blocks of two) and over more than one block of the inverse. */
-static void the_inverse_reduces_alike(void **state)
+TEST(the_inverse_reduces_alike)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(4, 9);
     int64_t sizes[][2] = {{3, 1}, {40, 17}, {300, 256}, {330, 257}, {700, 600}};
     enum { RIGHT = 5 };
@@ -375,9 +362,8 @@ static void the_inverse_reduces_alike(void **state)
     }
 }
 
-static void an_estimate_of_cost_is_an_upper_bound(void **state)
+TEST(an_estimate_of_cost_is_an_upper_bound)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(4, 8);
     for (int s = 0; s < SHAPES; s++) {
         problem t = make(&rng, DENSE_NORMS, shapes[s][0], shapes[s][1], 0.5);
@@ -406,9 +392,8 @@ static int factor_and_solve(cgam_env *other, void *arg)
     return status;
 }
 
-static void solves_cope_with_every_failed_allocation(void **state)
+TEST(solves_cope_with_every_failed_allocation)
 {
-    (void)state;
     static const int64_t sizes[][2] = {{4, 9}, {12, 3}};
     cgam_rng rng = cgam_rng_stream(4, 9);
     for (int k = 0; k < 4; k++) {
@@ -424,20 +409,4 @@ static void solves_cope_with_every_failed_allocation(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gates_are_solved_on_both_sides_of_criticality),
-        cmocka_unit_test(gates_are_solved_next_to_criticality),
-        cmocka_unit_test(any_pivots_will_do),
-        cmocka_unit_test(as_many_zero_pivots_as_columns),
-        cmocka_unit_test(without_columns_a_diagonal_is_left),
-        cmocka_unit_test(without_a_diagonal_the_rows_are_left),
-        cmocka_unit_test(a_kernel_is_noticed),
-        cmocka_unit_test(the_pieces_make_a_solve),
-        cmocka_unit_test(the_inverse_reduces_alike),
-        cmocka_unit_test(an_estimate_of_cost_is_an_upper_bound),
-        cmocka_unit_test(solves_cope_with_every_failed_allocation),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

@@ -29,9 +29,8 @@ static long double shift_l(double order, double beta, int n, const double *x, do
     return low;
 }
 
-static void agrees_with_a_long_bisection(void **state)
+TEST(agrees_with_a_long_bisection)
 {
-    (void)state;
     uint64_t seed = 11;
     const double orders[] = {1 + 1e-9, 1.001, 1.1, 1.5, 1.7, 2};
     for (int round = 0; round < 600; round++) {
@@ -54,9 +53,8 @@ static void agrees_with_a_long_bisection(void **state)
 }
 
 /* The answer is one-hot if and only if beta gap >= 1 / (A - 1), equality included. */
-static void is_exact_from_its_margin_on(void **state)
+TEST(is_exact_from_its_margin_on)
 {
-    (void)state;
     const double orders[] = {1.25, 1.5, 2}; /* 1 / (A - 1) and beta are powers of two */
     for (int k = 0; k < 3; k++) {
         double margin = 1 / (orders[k] - 1), beta = 0.5;
@@ -71,9 +69,8 @@ static void is_exact_from_its_margin_on(void **state)
     }
 }
 
-static void ends_in_softmax_and_in_the_projection(void **state)
+TEST(ends_in_softmax_and_in_the_projection)
 {
-    (void)state;
     uint64_t seed = 12;
     for (int round = 0; round < 100; round++) {
         double x[N], total = 0, beta = 3;
@@ -93,9 +90,8 @@ static void ends_in_softmax_and_in_the_projection(void **state)
 }
 
 /* J = diag w - ww' / sum w: differences of p, symmetric, rows that add up to 0, eigenvalues in [0, 1]. */
-static void has_the_slope_of_its_support(void **state)
+TEST(has_the_slope_of_its_support)
 {
-    (void)state;
     enum { M = 9 };
     uint64_t seed = 13;
     const double orders[] = {1.1, 1.3, 1.5, 1.8, 2};
@@ -134,9 +130,8 @@ static void has_the_slope_of_its_support(void **state)
     }
 }
 
-static void takes_large_arguments_and_refuses_what_is_no_number(void **state)
+TEST(takes_large_arguments_and_refuses_what_is_no_number)
 {
-    (void)state;
     double x[] = {1e6, 1e6 - 0.25, -1e6}, bad[] = {1, NAN}, far[] = {1, INFINITY};
     cgam_entmax e = cgam_entmax_of(2, 1, 3, x);
     CHECK_REL(cgam_entmax_weight(&e, x[0]), 0.625, 1e-15);
@@ -147,9 +142,8 @@ static void takes_large_arguments_and_refuses_what_is_no_number(void **state)
 }
 
 /* n equal scores: p = 1 / n, so that shift = log_A(1 / n). A sum of so many that kept no roundings would be off by hundreds of ulp. */
-static void adds_up_long_rows_of_equal_scores(void **state)
+TEST(adds_up_long_rows_of_equal_scores)
 {
-    (void)state;
     static double x[100000];
     static const int64_t sizes[] = {2, 1000, 1024, 1025, 100000};
     static const double orders[] = {1.25, 1.5, 2};
@@ -164,17 +158,4 @@ static void adds_up_long_rows_of_equal_scores(void **state)
         CHECK_REL(cgam_entmax_value(&e, n, x), -want / order, 1e-13 * (double)n);
         CHECK_REL(cgam_entmax_tilt(&e, n, x), want, 1e-13 * (double)n);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(agrees_with_a_long_bisection),
-        cmocka_unit_test(is_exact_from_its_margin_on),
-        cmocka_unit_test(ends_in_softmax_and_in_the_projection),
-        cmocka_unit_test(has_the_slope_of_its_support),
-        cmocka_unit_test(takes_large_arguments_and_refuses_what_is_no_number),
-        cmocka_unit_test(adds_up_long_rows_of_equal_scores),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,9 +6,6 @@
 #include "num/cpu/cpu.h"
 #include "num/cpu/widen.h"
 
-#include <math.h>
-#include <string.h>
-
 static const char *version; /* for messages */
 
 static void compare(double got, double want, double allowed, const stored *Z, const char *what,
@@ -168,37 +165,10 @@ static void every_value(cgam_rng *rng, const cgam_f32 *k, cgam_dtype dtype)
     }
 }
 
-static void f32_sums_keep_their_bounds_on_small_sizes(void **state)
-{
-    (void)state;
-    for_every_version(small_sizes);
-}
+TEST(f32_sums_keep_their_bounds_on_small_sizes) { for_every_version(small_sizes); }
 
-static void f32_sums_keep_their_bounds_on_large_sizes(void **state)
-{
-    (void)state;
-    for_every_version(large_sizes);
-}
+TEST(f32_sums_keep_their_bounds_on_large_sizes) { for_every_version(large_sizes); }
 
-static void f32_sums_keep_their_bounds_on_what_they_lose_most_by(void **state)
-{
-    (void)state;
-    for_every_version(hard_sums);
-}
+TEST(f32_sums_keep_their_bounds_on_what_they_lose_most_by) { for_every_version(hard_sums); }
 
-static void every_half_becomes_the_same_float(void **state)
-{
-    (void)state;
-    for_every_version(every_value);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(f32_sums_keep_their_bounds_on_small_sizes),
-        cmocka_unit_test(f32_sums_keep_their_bounds_on_large_sizes),
-        cmocka_unit_test(f32_sums_keep_their_bounds_on_what_they_lose_most_by),
-        cmocka_unit_test(every_half_becomes_the_same_float),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST(every_half_becomes_the_same_float) { for_every_version(every_value); }

@@ -9,10 +9,6 @@
 #include "num/cpu/cpu.h"
 #include "num/cpu/widen.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 static const char *kernel_name; /* for messages */
 
 static void compare(double got, double want, double size, int64_t terms, const stored *Z,
@@ -215,33 +211,16 @@ static void softmaxes(cgam_rng *rng, const cgam_f64 *k, cgam_dtype dtype)
     softmax_case(rng, k, 4096, 2, 3);
 }
 
-static void softmax_sums_agree_masks_and_all(void **state)
-{
-    (void)state;
-    for_every_kernel(softmaxes);
-}
+TEST(softmax_sums_agree_masks_and_all) { for_every_kernel(softmaxes); }
 
-static void kernels_agree_on_small_sizes(void **state)
-{
-    (void)state;
-    for_every_kernel(small_sizes);
-}
+TEST(kernels_agree_on_small_sizes) { for_every_kernel(small_sizes); }
 
-static void kernels_agree_on_large_sizes(void **state)
-{
-    (void)state;
-    for_every_kernel(large_sizes);
-}
+TEST(kernels_agree_on_large_sizes) { for_every_kernel(large_sizes); }
 
-static void kernels_widen_every_half_exactly(void **state)
-{
-    (void)state;
-    for_every_kernel(every_value);
-}
+TEST(kernels_widen_every_half_exactly) { for_every_kernel(every_value); }
 
-static void the_plain_kernel_is_the_definition(void **state)
+TEST(the_plain_kernel_is_the_definition)
 {
-    (void)state;
     const double Z[] = {1, 2, 3, 4, 5, 6}, x[] = {1, 10, 100}, w[] = {2, -1};
     double out[2], y[3] = {100, 200, 300};
     assert_string_equal(cgam_cpu_all[0].name, "plain");
@@ -254,9 +233,8 @@ static void the_plain_kernel_is_the_definition(void **state)
     CHECK_CLOSE(y[2], 300, 0);
 }
 
-static void the_best_kernel_is_the_last_usable_or_the_one_wished_for(void **state)
+TEST(the_best_kernel_is_the_last_usable_or_the_one_wished_for)
 {
-    (void)state;
     const cgam_cpu *last = NULL;
     unsetenv("CGAM_CPU");
     cgam_cpu_pretend(NULL);
@@ -271,17 +249,4 @@ static void the_best_kernel_is_the_last_usable_or_the_one_wished_for(void **stat
     setenv("CGAM_CPU", "abacus", 1);
     cgam_cpu_pretend(NULL);
     assert_ptr_equal(cgam_cpu_best(), last);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_plain_kernel_is_the_definition),
-        cmocka_unit_test(kernels_agree_on_small_sizes),
-        cmocka_unit_test(kernels_agree_on_large_sizes),
-        cmocka_unit_test(softmax_sums_agree_masks_and_all),
-        cmocka_unit_test(kernels_widen_every_half_exactly),
-        cmocka_unit_test(the_best_kernel_is_the_last_usable_or_the_one_wished_for),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,9 +4,6 @@
 
 #include "num/cpu/cpu.h"
 
-#include <math.h>
-#include <string.h>
-
 /* One random case; columns are rounded up to whole vectors. Depth terms each within eps of the
  * terms, then one addition. */
 #define CASE(name, type, lanes, mul, eps)                                                          \
@@ -40,9 +37,8 @@
 CASE(f32, float, lanes32, mul32, 0x1p-24)
 CASE(f64, double, lanes64, mul64, 0x1p-53)
 
-static void products_agree_on_every_shape(void **state)
+TEST(products_agree_on_every_shape)
 {
-    (void)state;
     for (int i = 0; cgam_cpu_all[i].name; i++) {
         const cgam_gemm *p = cgam_cpu_all[i].gemm;
         if (!cgam_cpu_all[i].usable()) continue;
@@ -96,9 +92,8 @@ static void products_agree_on_every_shape(void **state)
 SOFT(f32, float, tops32, softmax32, 0x1p-24, -87)
 SOFT(f64, double, tops64, softmax64, 0x1p-53, -707)
 
-static void softmax_of_columns_agrees(void **state)
+TEST(softmax_of_columns_agrees)
 {
-    (void)state;
     for (int i = 0; cgam_cpu_all[i].name; i++) {
         const cgam_gemm *p = cgam_cpu_all[i].gemm;
         if (!cgam_cpu_all[i].usable()) continue;
@@ -114,11 +109,4 @@ static void softmax_of_columns_agrees(void **state)
         for (int k = 0; k < 64; k++) assert_true(X[k] == k + (double)x[k]);
         dense_reset();
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(products_agree_on_every_shape),
-                                       cmocka_unit_test(softmax_of_columns_agrees)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,9 +3,6 @@
 
 #include "num/dplr.h"
 
-#include <math.h>
-#include <string.h>
-
 typedef struct kept_case {
     cgam_rows rows;
     double *Z, *norm2, *D;
@@ -37,9 +34,8 @@ static void done(kept_case *x)
     dense_reset();
 }
 
-static void what_is_restored_solves_alike(void **state)
+TEST(what_is_restored_solves_alike)
 {
-    (void)state;
     static const int64_t sizes[][2] = {{27, 24}, {6, 9}};
     for (int k = 0; k < 2; k++) {
         kept_case x;
@@ -88,9 +84,8 @@ static void refused(const kept_case *x, const cgam_dplr_kept *kept)
     CHECK_FAILS(env, CGAM_E_FORMAT, cgam_dplr_restore(env, &x->spec, kept, &T, NULL));
 }
 
-static void what_does_not_fit_is_refused(void **state)
+TEST(what_does_not_fit_is_refused)
 {
-    (void)state;
     kept_case x;
     make(&x, 27, 24);
     const cgam_dplr_kept whole = cgam_dplr_keep_as(x.T, x.M);
@@ -157,11 +152,4 @@ static void what_does_not_fit_is_refused(void **state)
     done(&x);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_restored_solves_alike),
-        cmocka_unit_test(what_does_not_fit_is_refused),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

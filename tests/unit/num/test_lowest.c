@@ -5,9 +5,6 @@
 
 #include "num/dplr.h"
 
-#include <math.h>
-#include <stdio.h>
-
 typedef struct problem {
     int64_t n, d;
     double *Z, *D, *norm2, *w;
@@ -96,9 +93,8 @@ static const int64_t shapes[][2] = {{1, 1},  {2, 1},    {10, 3},  {30, 29}, {60,
                                     {70, 3}, {150, 10}, {20, 20}, {7, 30},  {300, 12}, {400, 5}};
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 
-static void of_the_overlaps_of_memories(void **state)
+TEST(of_the_overlaps_of_memories)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(5, 0);
     for (int kind = 0; kind < DENSE_KINDS; kind++) {
         for (int s = 0; s < SHAPES; s++) {
@@ -111,9 +107,8 @@ static void of_the_overlaps_of_memories(void **state)
 }
 
 /* Norms equal to some digits: the bottom of the spectrum is a cluster about as wide. */
-static void of_memories_with_almost_equal_norms(void **state)
+TEST(of_memories_with_almost_equal_norms)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(5, 1);
     for (int k = 0; k < 120; k++) {
         int64_t n = shapes[k % SHAPES][0], d = shapes[k % SHAPES][1];
@@ -130,9 +125,8 @@ static void of_memories_with_almost_equal_norms(void **state)
     }
 }
 
-static void of_the_hessian_of_the_energy(void **state)
+TEST(of_the_hessian_of_the_energy)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(5, 2);
     for (int k = 0; k < 200; k++) {
         int64_t n = shapes[k % SHAPES][0], d = shapes[k % SHAPES][1];
@@ -147,9 +141,8 @@ static void of_the_hessian_of_the_energy(void **state)
     }
 }
 
-static void of_a_diagonal(void **state)
+TEST(of_a_diagonal)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(5, 3);
     for (int64_t n = 1; n < 30; n++) {
         problem t = with_rows(n, 4, dense_bank(&rng, DENSE_GAUSS, n, 4), 0);
@@ -206,9 +199,8 @@ static void check_dense(const problem *t, double near)
     cgam_free(env, low.vector);
 }
 
-static void by_a_matrix_the_bracket_is_its_rounding(void **state)
+TEST(by_a_matrix_the_bracket_is_its_rounding)
 {
-    (void)state;
     /* [[1, 1], [1, 1]] / 2: the smallest eigenvalue is 0, next to which every rounding shows */
     static double rows[] = {0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, -0.5};
     problem t = with_rows(2, 4, rows, 1);
@@ -227,9 +219,8 @@ static void by_a_matrix_the_bracket_is_its_rounding(void **state)
 }
 
 /* And of Lanczos' vector, without a matrix. */
-static void by_a_vector_the_bound_is_its_rounding(void **state)
+TEST(by_a_vector_the_bound_is_its_rounding)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(5, 6);
     int64_t n = 300, d = 3;
     double *scale = dense_room(n);
@@ -272,9 +263,8 @@ static void by_a_vector_the_bound_is_its_rounding(void **state)
 
 /* The free bracket: [-1, 1] on the diagonal, d rows of length, n - d without: the smallest D from below, and from above the least
  * entry of the diagonal or the d-th of the pivots. */
-static void the_free_bracket_is_made_of_pivots(void **state)
+TEST(the_free_bracket_is_made_of_pivots)
 {
-    (void)state;
     static double rows[6] = {4, 4, 4, 0.5, 0, 0}; /* d = 1 */
     static const double D[6] = {-1, 3, 2, 0.5, 1, 0.75};
     problem t = with_rows(6, 1, rows, 1);
@@ -308,9 +298,8 @@ static void the_free_bracket_is_made_of_pivots(void **state)
 }
 
 /* The largest entries are in the last rows, so much larger than those of the first that scaled by these they are infinite. */
-static void by_a_matrix_of_entries_far_apart(void **state)
+TEST(by_a_matrix_of_entries_far_apart)
 {
-    (void)state;
     static double rows[] = {1e-200, 0, 0, 0, 1e100, 0, 0, 1e100, 0};
     problem t = with_rows(3, 3, rows, 1);
     cgam_lowest low;
@@ -334,9 +323,8 @@ static int lowest(cgam_env *other, void *arg)
     return status;
 }
 
-static void it_copes_with_every_failed_allocation(void **state)
+TEST(it_copes_with_every_failed_allocation)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(5, 4);
     for (int k = 0; k < 2; k++) {
         int64_t n = k ? 4 : 12, d = k ? 9 : 3;
@@ -347,18 +335,4 @@ static void it_copes_with_every_failed_allocation(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(of_the_overlaps_of_memories),
-        cmocka_unit_test(of_memories_with_almost_equal_norms),
-        cmocka_unit_test(of_the_hessian_of_the_energy),
-        cmocka_unit_test(of_a_diagonal),
-        cmocka_unit_test(by_a_matrix_the_bracket_is_its_rounding),
-        cmocka_unit_test(by_a_vector_the_bound_is_its_rounding),
-        cmocka_unit_test(the_free_bracket_is_made_of_pivots),
-        cmocka_unit_test(by_a_matrix_of_entries_far_apart),
-        cmocka_unit_test(it_copes_with_every_failed_allocation),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

@@ -8,9 +8,8 @@
 #define U 0x1p-53
 static const double TINY = 0x1p-1074;
 
-static void gamma_is_its_formula(void **state)
+TEST(gamma_is_its_formula)
 {
-    (void)state;
     static const double counts[] = {1, 3, 100, 0x1p30, 0x1p51, 0x1p52 - 1};
     for (int k = 0; k < 6; k++) {
         long double exact = counts[k] * U / (1 - counts[k] * (long double)U);
@@ -21,9 +20,8 @@ static void gamma_is_its_formula(void **state)
     assert_true(isinf(cgam_gamma(0x1p52)) && cgam_gamma(0) == 0);
 }
 
-static void neighbours_are_the_nearest(void **state)
+TEST(neighbours_are_the_nearest)
 {
-    (void)state;
     assert_true(cgam_above(1) == 1 + 0x1p-52 && cgam_below(1) == 1 - U);
     assert_true(cgam_above(-1) == -1 + U && cgam_below(0) == -TINY);
     static const double numbers[] = {0.1, 1 + 0x1p-30, 1 - 0x1p-30, 1e-50, 0x1.fffffffp127};
@@ -37,9 +35,8 @@ static void neighbours_are_the_nearest(void **state)
     assert_true(cgam_above_f32(1e300) == INFINITY && cgam_above_f32(0x1p-1000) == 0x1p-149F);
 }
 
-static void a_widened_number_is_wide_enough(void **state)
+TEST(a_widened_number_is_wide_enough)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(61, 0);
     for (int k = 0; k < 2000; k++) {
         double x = dense_between_log(&rng, 1e-30, 1e30), wide = dense_between_log(&rng, 1e-17, 10);
@@ -51,9 +48,8 @@ static void a_widened_number_is_wide_enough(void **state)
     assert_true(cgam_widened(0, 1) == TINY);
 }
 
-static void lengths_are_not_too_short(void **state)
+TEST(lengths_are_not_too_short)
 {
-    (void)state;
     assert_true(cgam_norm_error(0) == 64 * U && cgam_norm_error(100) == 364 * U);
     assert_true(cgam_length_above(7, 0) == 0);
     CHECK_REL(cgam_length_above(7, 9), 3 * (1 + 85 * U), 2 * U);
@@ -63,9 +59,8 @@ static void lengths_are_not_too_short(void **state)
 }
 
 /* x^2 y in long double, whose exponents reach. */
-static void squares_are_not_too_small(void **state)
+TEST(squares_are_not_too_small)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(61, 1);
     for (int k = 0; k < 4000; k++) {
         double x = ldexp(dense_between(&rng, 1, 2), (int)dense_between(&rng, -500, 500));
@@ -87,9 +82,8 @@ static void squares_are_not_too_small(void **state)
     CHECK_REL(cgam_square_times(3, 5), 45, 12 * U);
 }
 
-static void sums_and_products_know_whether_they_are_exact(void **state)
+TEST(sums_and_products_know_whether_they_are_exact)
 {
-    (void)state;
     double out;
     assert_true(cgam_sum_exactly(1, 0x1p-52, &out) && out == 1 + 0x1p-52);
     assert_true(!cgam_sum_exactly(1, U, &out) && !cgam_sum_exactly(U / 2, 1, &out));
@@ -113,9 +107,8 @@ static void sums_and_products_know_whether_they_are_exact(void **state)
 }
 
 /* Dot2: off by its bound at most, which is the formula. */
-static void a_product_as_if_in_twice_the_precision(void **state)
+TEST(a_product_as_if_in_twice_the_precision)
 {
-    (void)state;
     double error;
     const double x[] = {0x1p60, 1, -0x1p60, 0x1p-30}, y[] = {1, 0x1p-20, 1, 1};
     double got = cgam_dot_twice(4, x, y, &error), gamma = 5 * U;
@@ -142,9 +135,8 @@ static void a_product_as_if_in_twice_the_precision(void **state)
     dense_reset();
 }
 
-static void whether_a_product_is_zero_is_decided(void **state)
+TEST(whether_a_product_is_zero_is_decided)
 {
-    (void)state;
     const double e = 0x1p-30, big = 0x1p500;
     assert_int_equal(cgam_dot_sign(3, (double[]){1 + e, -1, e}, (double[]){1 - e, 1, e}),
                      CGAM_SIGN_ZERO);
@@ -167,9 +159,8 @@ static void whether_a_product_is_zero_is_decided(void **state)
 }
 
 /* By the loops up to 48 rows and by LAPACK beyond: M = L L' + x I, x on both sides of what is left. */
-static void cholesky_ends_where_a_matrix_is_positive(void **state)
+TEST(cholesky_ends_where_a_matrix_is_positive)
 {
-    (void)state;
     static const int64_t sizes[] = {1, 2, 3, 47, 48, 49, 80};
     for (int k = 0; k < 7; k++) {
         int64_t n = sizes[k];
@@ -194,9 +185,8 @@ static void cholesky_ends_where_a_matrix_is_positive(void **state)
     }
 }
 
-static void cholesky_is_off_by_its_formula(void **state)
+TEST(cholesky_is_off_by_its_formula)
 {
-    (void)state;
     for (int64_t n = 1; n < 2000; n += 1 + n / 2) {
         double gamma = (2 * (double)n + 8) * U;
         gamma = gamma / (1 - gamma);
@@ -210,19 +200,4 @@ static void cholesky_is_off_by_its_formula(void **state)
     assert_true(isfinite(cgam_cholesky_error((int64_t)1 << 30, 1)));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gamma_is_its_formula),
-        cmocka_unit_test(neighbours_are_the_nearest),
-        cmocka_unit_test(a_widened_number_is_wide_enough),
-        cmocka_unit_test(lengths_are_not_too_short),
-        cmocka_unit_test(squares_are_not_too_small),
-        cmocka_unit_test(sums_and_products_know_whether_they_are_exact),
-        cmocka_unit_test(a_product_as_if_in_twice_the_precision),
-        cmocka_unit_test(whether_a_product_is_zero_is_decided),
-        cmocka_unit_test(cholesky_ends_where_a_matrix_is_positive),
-        cmocka_unit_test(cholesky_is_off_by_its_formula),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

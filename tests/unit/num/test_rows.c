@@ -7,9 +7,6 @@
 #include "num/cpu/widen.h"
 #include "num/rows.h"
 
-#include <math.h>
-#include <string.h>
-
 static cgam_env *env_of(int threads)
 {
     cgam_env_opts opts = cgam_env_opts_default();
@@ -52,9 +49,8 @@ static const struct {
              {257, 9, 1}, {1000, 17, 0}, {3000, 40, 3}, {20011, 6, 0}, {300, 700, 0}};
 enum { SIZES = sizeof sizes / sizeof sizes[0] };
 
-static void chunks_cover_all_rows_once(void **state)
+TEST(chunks_cover_all_rows_once)
 {
-    (void)state;
     for (int64_t n = 1; n < 100000; n += 1 + n / 7) {
         cgam_rows Z = {.n = n, .d = 1, .stride = 1, .dtype = CGAM_F64};
         int64_t chunks = cgam_rows_chunks(&Z);
@@ -65,9 +61,8 @@ static void chunks_cover_all_rows_once(void **state)
     }
 }
 
-static void products_are_the_sums_they_say(void **state)
+TEST(products_are_the_sums_they_say)
 {
-    (void)state;
     cgam_env *env = env_of(2);
     cgam_rng rng = cgam_rng_stream(3, 0);
     for (int k = 0; k < SIZES; k++) {
@@ -94,9 +89,8 @@ static void products_are_the_sums_they_say(void **state)
     cgam_env_free(env);
 }
 
-static void several_vectors_give_the_bits_of_each_alone(void **state)
+TEST(several_vectors_give_the_bits_of_each_alone)
 {
-    (void)state;
     enum { COUNT = 5 };
     cgam_env *env = env_of(2);
     cgam_rng rng = cgam_rng_stream(3, 1);
@@ -119,9 +113,8 @@ static void several_vectors_give_the_bits_of_each_alone(void **state)
     cgam_env_free(env);
 }
 
-static void bits_do_not_depend_on_threads(void **state)
+TEST(bits_do_not_depend_on_threads)
 {
-    (void)state;
     static const int threads[] = {1, 2, 5};
     cgam_rng rng = cgam_rng_stream(3, 2);
     for (int k = 0; k < SIZES; k++) {
@@ -151,9 +144,8 @@ static void bits_do_not_depend_on_threads(void **state)
     }
 }
 
-static void gram_matrices_are_their_sums(void **state)
+TEST(gram_matrices_are_their_sums)
 {
-    (void)state;
     cgam_env *env = env_of(2);
     cgam_rng rng = cgam_rng_stream(3, 3);
     static const struct {
@@ -191,9 +183,8 @@ static void gram_matrices_are_their_sums(void **state)
     cgam_env_free(env);
 }
 
-static void dot_and_norm_keep_their_digits(void **state)
+TEST(dot_and_norm_keep_their_digits)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(3, 4);
     for (int64_t n = 1; n < 5000; n = 2 * n + 3) {
         double *x = dense_normals(&rng, n, 1), *y = dense_normals(&rng, n, 1);
@@ -203,18 +194,18 @@ static void dot_and_norm_keep_their_digits(void **state)
             size += fabsl((long double)x[i] * y[i]);
             square += (long double)x[i] * x[i];
         }
-        CHECK_CLOSE(cgam_vec_dot(n, x, y), (double)dot, 8 * 0x1p-53 * (double)size);
-        CHECK_REL(cgam_vec_norm(n, x), (double)sqrtl(square), 1e-14);
+        CHECK_CLOSE(cgam_array_dot(n, x, y), (double)dot, 8 * 0x1p-53 * (double)size);
+        CHECK_REL(cgam_array_norm(n, x), (double)sqrtl(square), 1e-14);
     }
     const double large[] = {3e200, -4e200}, tiny[] = {3e-200, 4e-200}, zero[] = {0, 0},
                  bad[] = {NAN, NAN}, mixed[] = {0, NAN, 0}, endless[] = {1, -INFINITY};
-    CHECK_REL(cgam_vec_norm(2, large), 5e200, 1e-15);
-    CHECK_REL(cgam_vec_norm(2, tiny), 5e-200, 1e-15);
-    CHECK_CLOSE(cgam_vec_norm(2, zero), 0, 0);
-    CHECK_CLOSE(cgam_vec_norm(0, zero), 0, 0);
-    CHECK_CLOSE(cgam_vec_norm(2, endless), INFINITY, 0);
-    assert_true(isnan(cgam_vec_norm(2, bad)));
-    assert_true(isnan(cgam_vec_norm(3, mixed)));
+    CHECK_REL(cgam_array_norm(2, large), 5e200, 1e-15);
+    CHECK_REL(cgam_array_norm(2, tiny), 5e-200, 1e-15);
+    CHECK_CLOSE(cgam_array_norm(2, zero), 0, 0);
+    CHECK_CLOSE(cgam_array_norm(0, zero), 0, 0);
+    CHECK_CLOSE(cgam_array_norm(2, endless), INFINITY, 0);
+    assert_true(isnan(cgam_array_norm(2, bad)));
+    assert_true(isnan(cgam_array_norm(3, mixed)));
     dense_reset();
 }
 
@@ -224,9 +215,8 @@ static bool at_once(void *user)
     return true;
 }
 
-static void products_stop_on_request(void **state)
+TEST(products_stop_on_request)
 {
-    (void)state;
     cgam_env_opts opts = {.threads = 2, .interrupted = at_once};
     cgam_env *env;
     CHECK_STATUS(NULL, cgam_env_new(&opts, &env));
@@ -253,27 +243,11 @@ static int products(cgam_env *env, void *arg)
     return status;
 }
 
-static void products_cope_with_every_failed_allocation(void **state)
+TEST(products_cope_with_every_failed_allocation)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(3, 6);
     sample s = make(&rng, CGAM_F32, 600, 4, 0, true);
     assert_true(check_every_allocation(products, &s) > 5);
     assert_true(check_every_allocation_threads(products, &s, 3) > 5);
     dense_reset();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(chunks_cover_all_rows_once),
-        cmocka_unit_test(products_are_the_sums_they_say),
-        cmocka_unit_test(several_vectors_give_the_bits_of_each_alone),
-        cmocka_unit_test(bits_do_not_depend_on_threads),
-        cmocka_unit_test(gram_matrices_are_their_sums),
-        cmocka_unit_test(dot_and_norm_keep_their_digits),
-        cmocka_unit_test(products_stop_on_request),
-        cmocka_unit_test(products_cope_with_every_failed_allocation),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,9 +4,6 @@
 
 #include "num/cpu/cpu.h"
 
-#include <math.h>
-#include <string.h>
-
 typedef struct found {
     uint64_t open[CGAM_SIFT_ROWS];
     float high[CGAM_SIFT_WIDTH], low[CGAM_SIFT_WIDTH];
@@ -67,9 +64,8 @@ static void judge(int64_t rows, int64_t width, bool focus)
     }
 }
 
-static void every_cpu_sifts_alike(void **state)
+TEST(every_cpu_sifts_alike)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(46, 0);
     for (int k = 0; cgam_cpu_all[k].name; k++) {
         if (!cgam_cpu_all[k].usable()) continue;
@@ -88,10 +84,9 @@ static void every_cpu_sifts_alike(void **state)
 }
 
 /* One vector by groups of rows: rows of the same are vectors of the other, in whose bound they may change places. */
-static void one_vector_is_sifted_like_many(void **state)
+TEST(one_vector_is_sifted_like_many)
 {
     enum { GROUPS = 3, ALL = GROUPS * CGAM_SIFT_WIDTH };
-    (void)state;
     cgam_rng rng = cgam_rng_stream(48, 0);
     float score[ALL], hats[ALL], rests[ALL];
     for (int k = 0; cgam_cpu_all[k].name; k++) {
@@ -135,9 +130,8 @@ static void one_vector_is_sifted_like_many(void **state)
 }
 
 /* A score that is no number is nobody's to close. */
-static void what_is_no_number_is_open(void **state)
+TEST(what_is_no_number_is_open)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(47, 0);
     for (int k = 0; cgam_cpu_all[k].name; k++) {
         if (!cgam_cpu_all[k].usable()) continue;
@@ -149,14 +143,4 @@ static void what_is_no_number_is_open(void **state)
         for (int64_t i = 0; i < 5; i++) assert_int_equal(got.open[i], i == 3 ? 1 << 7 : 0);
         assert_true(isfinite((double)got.high[7]));
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_cpu_sifts_alike),
-        cmocka_unit_test(one_vector_is_sifted_like_many),
-        cmocka_unit_test(what_is_no_number_is_open),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,10 +8,6 @@
 #include "num/cpu/widen.h"
 #include "num/sketch.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 static int8_t *bytes(cgam_rng *rng, int64_t count, int most, bool extreme)
 {
     int8_t *x = (int8_t *)(void *)dense_room(count / 8 + 16);
@@ -83,9 +79,8 @@ static void compare_wide(cgam_rng *rng, const cgam_int8 *loops, int64_t n, int64
     dense_reset();
 }
 
-static void every_cpu_sums_bytes_alike(void **state)
+TEST(every_cpu_sums_bytes_alike)
 {
-    (void)state;
     static const int64_t depths[] = {1, 3, 31, 32, 33, 63, 64, 65, 100, 511, 512, 513, 1100};
     static const int64_t counts[] = {1, 2, 3, 4, 5, 7, 16, 33};
     static const int64_t widths[] = {16, 32, 48, 64, 80, 112};
@@ -104,9 +99,8 @@ static void every_cpu_sums_bytes_alike(void **state)
 }
 
 /* Bands of rows share what they read of the vectors, and long rows are taken a few at a time. */
-static void many_rows_are_summed_as_few_are(void **state)
+TEST(many_rows_are_summed_as_few_are)
 {
-    (void)state;
     static const int64_t depths[] = {100, 130, 700, 1100, 17000};
     cgam_rng rng = cgam_rng_stream(42, 0);
     for (int i = 0; cgam_cpu_all[i].name; i++) {
@@ -120,9 +114,8 @@ static void many_rows_are_summed_as_few_are(void **state)
 }
 
 /* Rows go by fours, eights or tiles, whoever their neighbours are: chunks of rows begin anywhere. */
-static void a_row_has_the_bits_that_it_has_alone(void **state)
+TEST(a_row_has_the_bits_that_it_has_alone)
 {
-    (void)state;
     enum { N = 45, M = 16 };
     static const int64_t depths[] = {100, 600, 1100, 4100};
     cgam_rng rng = cgam_rng_stream(50, 0);
@@ -155,9 +148,8 @@ static void a_row_has_the_bits_that_it_has_alone(void **state)
     }
 }
 
-static void every_cpu_rounds_to_whole_numbers(void **state)
+TEST(every_cpu_rounds_to_whole_numbers)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(49, 0);
     for (int i = 0; cgam_cpu_all[i].name; i++) {
         if (!cgam_cpu_all[i].usable()) continue;
@@ -217,7 +209,7 @@ static double worst_of(cgam_env *env, cgam_rng *rng, const cgam_cpu *cpu, cgam_d
     cgam_rows Z = {data, dtype, n, d, d, scale, cpu, NULL};
     for (int64_t i = 0; i < n; i++) {
         cgam_rows_get(&Z, i, 1, row);
-        norm = fmax(norm, cgam_vec_norm(d, row));
+        norm = fmax(norm, cgam_array_norm(d, row));
     }
     cgam_sketch *sketch;
     CHECK_STATUS(env, cgam_sketch_new(env, &Z, norm, &sketch));
@@ -255,9 +247,8 @@ static double worst_of(cgam_env *env, cgam_rng *rng, const cgam_cpu *cpu, cgam_d
     return worst;
 }
 
-static void scores_are_within_the_bound(void **state)
+TEST(scores_are_within_the_bound)
 {
-    (void)state;
     static const double units[] = {1, 1e-5, 1e7, 1e-12};
     cgam_env *env = object_env(2);
     cgam_rng rng = cgam_rng_stream(42, 0);
@@ -280,11 +271,9 @@ static void scores_are_within_the_bound(void **state)
 }
 
 /* Where all of a row is rounded the same way, and the query goes that way, the bound is met. */
-static void the_bound_is_nearly_met(void **state)
+TEST_ENV(the_bound_is_nearly_met)
 {
-    (void)state;
     enum { D = 64 };
-    cgam_env *env = object_env(1);
     double Z[D], x[D];
     for (int j = 0; j < D; j++) {
         Z[j] = j == 0 ? 127 : 10.4999;
@@ -292,7 +281,7 @@ static void the_bound_is_nearly_met(void **state)
     }
     cgam_rows rows = {Z, CGAM_F64, 1, D, D, NULL, cgam_cpu_best(), NULL};
     cgam_sketch *sketch;
-    CHECK_STATUS(env, cgam_sketch_new(env, &rows, cgam_vec_norm(D, Z), &sketch));
+    CHECK_STATUS(env, cgam_sketch_new(env, &rows, cgam_array_norm(D, Z), &sketch));
     float step[2], out[2];
     int8_t terms[2 * D];
     double rest[D], exact = 63 * 127 * 10.4999;
@@ -307,7 +296,6 @@ static void the_bound_is_nearly_met(void **state)
     CHECK_LE(error, bound);
     CHECK_LE(0.98 * bound, error);
     cgam_sketch_free(env, sketch);
-    cgam_env_free(env);
 }
 
 static int sketch_and_scan(cgam_env *env, void *arg)
@@ -327,16 +315,11 @@ static int sketch_and_scan(cgam_env *env, void *arg)
     return status;
 }
 
-static void every_allocation_may_fail(void **state)
-{
-    (void)state;
-    check_every_allocation(sketch_and_scan, NULL);
-}
+TEST(every_allocation_may_fail) { check_every_allocation(sketch_and_scan, NULL); }
 
 /* What a score by the sketch may be off by, over the row's length. */
-static void a_bound_is_its_formula(void **state)
+TEST(a_bound_is_its_formula)
 {
-    (void)state;
     for (int64_t d = 5; d < 5000; d *= 9) {
         cgam_sketched x = {.size = 0.8, .left = {0.03, 0.0004}};
         double roundings = CGAM_INT8_ROUNDINGS(cgam_int8_blocks(d));
@@ -346,19 +329,4 @@ static void a_bound_is_its_formula(void **state)
         CHECK_REL(two.hat, 0.0004 + f32 * (0.8004 + 0.09) + f64 * 0.8, 2e-6);
         CHECK_REL(one.rest, 0.8 * (1 + f64), 2e-6);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_cpu_sums_bytes_alike),
-        cmocka_unit_test(many_rows_are_summed_as_few_are),
-        cmocka_unit_test(a_row_has_the_bits_that_it_has_alone),
-        cmocka_unit_test(every_cpu_rounds_to_whole_numbers),
-        cmocka_unit_test(scores_are_within_the_bound),
-        cmocka_unit_test(the_bound_is_nearly_met),
-        cmocka_unit_test(a_bound_is_its_formula),
-        cmocka_unit_test(every_allocation_may_fail),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

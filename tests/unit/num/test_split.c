@@ -4,10 +4,6 @@
 
 #include "num/cpu/cpu.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 static const cgam_split *split;
 
 static void need_unit(void)
@@ -80,9 +76,8 @@ static void compare(cgam_rng *rng, int64_t rows, int64_t columns, int64_t depth,
     dense_reset();
 }
 
-static void every_shape_is_within_the_stated_bound(void **state)
+TEST(every_shape_is_within_the_stated_bound)
 {
-    (void)state;
     need_unit();
     cgam_rng rng = cgam_rng_stream(21, 0);
     for (int64_t size = 1; size <= 70; size++) {
@@ -96,9 +91,8 @@ static void every_shape_is_within_the_stated_bound(void **state)
 }
 
 /* One term a number, sums below 2^24: nothing is rounded. */
-static void small_whole_numbers_are_multiplied_exactly(void **state)
+TEST(small_whole_numbers_are_multiplied_exactly)
 {
-    (void)state;
     need_unit();
     enum { ROWS = 37, COLUMNS = 45, DEPTH = 1500 };
     cgam_rng rng = cgam_rng_stream(22, 0);
@@ -116,9 +110,8 @@ static void small_whole_numbers_are_multiplied_exactly(void **state)
     dense_reset();
 }
 
-static void a_sum_does_not_depend_on_its_neighbours(void **state)
+TEST(a_sum_does_not_depend_on_its_neighbours)
 {
-    (void)state;
     need_unit();
     enum { ROWS = 50, COLUMNS = 70, DEPTH = 1100 };
     cgam_rng rng = cgam_rng_stream(23, 0);
@@ -141,9 +134,8 @@ static void a_sum_does_not_depend_on_its_neighbours(void **state)
     dense_reset();
 }
 
-static void codes_are_packed_as_the_numbers_they_stand_for(void **state)
+TEST(codes_are_packed_as_the_numbers_they_stand_for)
 {
-    (void)state;
     need_unit();
     enum { DEPTH = 160 };
     cgam_rng rng = cgam_rng_stream(24, 0);
@@ -166,9 +158,8 @@ static void codes_are_packed_as_the_numbers_they_stand_for(void **state)
 }
 
 /* A panel of one number and zeros holds its terms, wherever they are. */
-static void terms_add_up_to_the_number_and_to_no_more_in_size(void **state)
+TEST(terms_add_up_to_the_number_and_to_no_more_in_size)
 {
-    (void)state;
     need_unit();
     cgam_rng rng = cgam_rng_stream(26, 0);
     char *panel = panels(PANEL, 1);
@@ -191,16 +182,4 @@ static void terms_add_up_to_the_number_and_to_no_more_in_size(void **state)
     CHECK_LE(most * most, CGAM_SPLIT_SIZES);
     CHECK_LE(1.0156, most * most);
     free(panel);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(terms_add_up_to_the_number_and_to_no_more_in_size),
-        cmocka_unit_test(every_shape_is_within_the_stated_bound),
-        cmocka_unit_test(small_whole_numbers_are_multiplied_exactly),
-        cmocka_unit_test(codes_are_packed_as_the_numbers_they_stand_for),
-        cmocka_unit_test(a_sum_does_not_depend_on_its_neighbours),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,12 +3,8 @@
 
 #include "num/stats.h"
 
-#include <cgam/rng.h>
-#include <math.h>
-
-static void a_short_series_has_the_spread_of_the_textbook(void **state)
+TEST(a_short_series_has_the_spread_of_the_textbook)
 {
-    (void)state;
     cgam_moments a = {0};
     assert_true(isnan(cgam_moments_variance(&a)) && isnan(cgam_moments_se(&a)));
     cgam_moments_add(&a, 3);
@@ -23,9 +19,8 @@ static void a_short_series_has_the_spread_of_the_textbook(void **state)
 }
 
 /* x^2 near 1e24 leaves nothing of a spread of 1 when two sums are subtracted. */
-static void a_large_mean_does_not_eat_the_spread(void **state)
+TEST(a_large_mean_does_not_eat_the_spread)
 {
-    (void)state;
     cgam_moments a = {0}, alike = {0};
     for (int i = 0; i < 1000; i++) cgam_moments_add(&a, 1e12 + (i % 2 ? 1 : -1));
     CHECK_CLOSE(cgam_moments_variance(&a), 1000.0 / 999, 1e-9);
@@ -33,9 +28,8 @@ static void a_large_mean_does_not_eat_the_spread(void **state)
     assert_true(cgam_moments_se(&alike) == 0);
 }
 
-static void joined_series_are_one_series(void **state)
+TEST(joined_series_are_one_series)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(11, 0);
     cgam_moments whole = {0}, parts = {0}, part = {0};
     double mean = 0, squares = 0;
@@ -54,9 +48,8 @@ static void joined_series_are_one_series(void **state)
     CHECK_CLOSE(parts.squares, whole.squares, 1e-10);
 }
 
-static void quantiles_lie_between_order_statistics(void **state)
+TEST(quantiles_lie_between_order_statistics)
 {
-    (void)state;
     double x[] = {4, 1, 3, 2};
     cgam_sort(x, 4);
     for (int i = 0; i < 4; i++) assert_true(x[i] == i + 1);
@@ -64,15 +57,4 @@ static void quantiles_lie_between_order_statistics(void **state)
     CHECK_CLOSE(cgam_quantile(x, 4, 0.25), 1.75, 0);
     assert_true(cgam_quantile(x, 4, 0) == 1 && cgam_quantile(x, 4, 1) == 4);
     assert_true(isnan(cgam_quantile(x, 0, 0.5)) && cgam_quantile(x, 1, 0.7) == 1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_short_series_has_the_spread_of_the_textbook),
-        cmocka_unit_test(a_large_mean_does_not_eat_the_spread),
-        cmocka_unit_test(joined_series_are_one_series),
-        cmocka_unit_test(quantiles_lie_between_order_statistics),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,10 +3,7 @@
 
 #include "num/cpu/widen.h"
 
-#include <cgam/rng.h>
 #include <float.h>
-#include <math.h>
-#include <string.h>
 
 /* What a pattern means, by its definition: sign, exponent, fraction. */
 static double meaning(uint16_t bits, int fraction, int bias)
@@ -40,17 +37,9 @@ static void every_pattern_of(cgam_dtype dtype, int fraction, int bias)
     }
 }
 
-static void every_f16_pattern_goes_there_and_back(void **state)
-{
-    (void)state;
-    every_pattern_of(CGAM_F16, 10, 15);
-}
+TEST(every_f16_pattern_goes_there_and_back) { every_pattern_of(CGAM_F16, 10, 15); }
 
-static void every_bf16_pattern_goes_there_and_back(void **state)
-{
-    (void)state;
-    every_pattern_of(CGAM_BF16, 7, 127);
-}
+TEST(every_bf16_pattern_goes_there_and_back) { every_pattern_of(CGAM_BF16, 7, 127); }
 
 /* Between neighbours lo < hi: the nearer one, and half-way the even one. */
 static void rounds_between_neighbours(cgam_dtype dtype, uint16_t largest)
@@ -72,16 +61,14 @@ static void rounds_between_neighbours(cgam_dtype dtype, uint16_t largest)
     }
 }
 
-static void narrowing_rounds_to_nearest_even(void **state)
+TEST(narrowing_rounds_to_nearest_even)
 {
-    (void)state;
     rounds_between_neighbours(CGAM_F16, 0x7bff);
     rounds_between_neighbours(CGAM_BF16, 0x7f7f);
 }
 
-static void what_is_too_large_becomes_infinite(void **state)
+TEST(what_is_too_large_becomes_infinite)
 {
-    (void)state;
     static const struct {
         cgam_dtype dtype;
         double x;
@@ -111,9 +98,8 @@ static void what_is_too_large_becomes_infinite(void **state)
     }
 }
 
-static void floats_and_integers_widen_exactly(void **state)
+TEST(floats_and_integers_widen_exactly)
 {
-    (void)state;
     cgam_rng rng = cgam_rng_stream(1, 0);
     for (int k = 0; k < 10000; k++) {
         uint32_t bits = cgam_rng_bits(&rng);
@@ -140,16 +126,4 @@ static void floats_and_integers_widen_exactly(void **state)
         cgam_narrow(CGAM_F64, &copy, 1, &again);
         assert_memory_equal(&again, &d, sizeof d);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_f16_pattern_goes_there_and_back),
-        cmocka_unit_test(every_bf16_pattern_goes_there_and_back),
-        cmocka_unit_test(narrowing_rounds_to_nearest_even),
-        cmocka_unit_test(what_is_too_large_becomes_infinite),
-        cmocka_unit_test(floats_and_integers_widen_exactly),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

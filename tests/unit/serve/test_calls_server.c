@@ -6,8 +6,8 @@
 #include "support/http_client.h"
 #include "support/objects.h"
 
+#include <cgam/bank.h>
 #include <cgam/io.h>
-#include <cgam/pack.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sys/stat.h>
@@ -52,9 +52,8 @@ static int start_and_end(cgam_env *env, void *arg)
 }
 
 /* Of the others, libmicrohttpd does not survive write, by which its threads are told to end. */
-static void a_start_that_fails_is_told(void **state)
+TEST(a_start_that_fails_is_told)
 {
-    (void)state;
     static const char *const calls[] = {"socket",    "setsockopt",     "listen",
                                         "getrlimit", "fflush",         "mkdir",
                                         "malloc",    "pthread_create", "look"};
@@ -197,9 +196,8 @@ static int ask_failing(const question *q, const char *call)
     return wrong;
 }
 
-static void an_answer_is_right_or_none(void **state)
+TEST(an_answer_is_right_or_none)
 {
-    (void)state;
     pthread_t thread;
     cgam_env *env = object_env(1);
     void *status;
@@ -256,11 +254,4 @@ static int leave(void **state)
     return system(command);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_start_that_fails_is_told),
-        cmocka_unit_test(an_answer_is_right_or_none),
-    };
-    return cmocka_run_group_tests(tests, enter, leave);
-}
+TEST_GROUP(enter, leave)

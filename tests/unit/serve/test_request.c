@@ -3,14 +3,12 @@
 #include "support/failing_alloc.h"
 #include "support/objects.h"
 
-#include <string.h>
-
 static char id[] = "demo", path[] = CGAM_DEMO_PREFIX, root[] = "/somewhere/below";
-static cgam_tenant demo = {CGAM_INPUT_BANK, id, path};
+static cgam_catalog_entry demo = {CGAM_INPUT_BANK, id, path};
 
-static cgam_house house_of(cgam_env *env, bool writes)
+static cgam_catalog catalog_of(cgam_env *env, bool writes)
 {
-    return (cgam_house){.env = env, .tenants = &demo, .count = 1, .root = writes ? root : NULL};
+    return (cgam_catalog){.env = env, .entries = &demo, .count = 1, .root = writes ? root : NULL};
 }
 
 typedef struct seen {
@@ -19,20 +17,20 @@ typedef struct seen {
     char given[256]; /* to the verb, for one option */
 } seen;
 
-static seen ask(const cgam_house *house, const cgam_verb *verb, const cgam_param *p,
+static seen ask(const cgam_catalog *catalog, const cgam_verb *verb, const cgam_param *p,
                 const char *value)
 {
     char body[512];
-    cgam_wish wish;
+    cgam_request request;
     snprintf(body, sizeof body, p->many ? "{\"%s\": [%s]}" : "{\"%s\": %s}", p->name, value);
-    seen out = {.status = cgam_wish_read(&wish, house, verb, body, strlen(body))};
-    const json_t *given = json_object_get(wish.options, p->name);
+    seen out = {.status = cgam_request_read(&request, catalog, verb, body, strlen(body))};
+    const json_t *given = json_object_get(request.options, p->name);
     if (p->many) given = json_array_get(given, 0);
-    out.forbidden = wish.forbidden;
-    out.absent = wish.absent;
+    out.forbidden = request.forbidden;
+    out.absent = request.absent;
     snprintf(out.given, sizeof out.given, "%s",
              json_is_string(given) ? json_string_value(given) : "");
-    cgam_wish_close(&wish);
+    cgam_request_close(&request);
     return out;
 }
 
@@ -76,9 +74,8 @@ static void is_marked(const cgam_verb *verb, const cgam_param *p, void *user)
                  p->value);
 }
 
-static void every_option_that_names_a_file_says_what_it_is(void **state)
+TEST(every_option_that_names_a_file_says_what_it_is)
 {
-    (void)state;
     assert_true(for_each(is_marked, NULL) > 100);
 }
 
@@ -93,12 +90,12 @@ static void is_refused(const cgam_verb *verb, const cgam_param *p, void *user)
                                          "{\"values\": [1], \"as\": \"/etc/{}\"}",
                                          "{\"npy\": \"AA==\", \"as\": \"{},/etc/passwd\"}"};
     if (!names_file(p) && !p->input && !p->writes) return;
-    const cgam_house *house = user;
+    const cgam_catalog *catalog = user;
     bool below = p->writes && p->input != CGAM_INPUT_STORE && strcmp(p->name, "out") == 0;
     for (size_t k = 0; k < sizeof tricks / sizeof *tricks; k++) {
-        seen got = ask(house, verb, p, tricks[k]);
+        seen got = ask(catalog, verb, p, tricks[k]);
         if (p->input == CGAM_INPUT_JSON && tricks[k][0] == '{') continue; /* a document */
-        if (below && house->root && k == 1) {
+        if (below && catalog->root && k == 1) {
             assert_string_equal(got.given, "/somewhere/below/passwd");
             continue;
         }
@@ -109,13 +106,12 @@ static void is_refused(const cgam_verb *verb, const cgam_param *p, void *user)
     }
 }
 
-static void no_option_takes_a_path(void **state)
+TEST(no_option_takes_a_path)
 {
-    (void)state;
     cgam_env *env = object_env(1);
     for (int writes = 0; writes < 2; writes++) {
-        cgam_house house = house_of(env, writes);
-        assert_true(for_each(is_refused, &house) > 100);
+        cgam_catalog catalog = catalog_of(env, writes);
+        assert_true(for_each(is_refused, &catalog) > 100);
     }
     cgam_env_free(env);
 }
@@ -125,28 +121,17 @@ static int read_all(cgam_env *env, void *arg)
     static const char body[] =
         "{\"bank\": \"demo\", \"query\": [[1, 2], [3, 4.5]], \"context\": \"rows:7\", \"projection\": "
         "{\"npy\": \"AAAA\"}, \"names\": {\"text\": \"a\\nb\"}, \"target\": 7, \"only\": [true, false]}";
-    cgam_house house = house_of(env, false);
-    cgam_wish wish;
+    cgam_catalog catalog = catalog_of(env, false);
+    cgam_request request;
     int used;
     const cgam_verb *verb = cgam_verb_find(1, (const char *const[]){arg}, &used);
-    cgam_status status = cgam_wish_read(&wish, &house, verb, body, sizeof body - 1);
-    cgam_wish_close(&wish);
+    cgam_status status = cgam_request_read(&request, &catalog, verb, body, sizeof body - 1);
+    cgam_request_close(&request);
     return status;
 }
 
-static void every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
-    (void)state;
     char verb[] = "recall";
     assert_true(check_every_allocation(read_all, verb) >= 8);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_option_that_names_a_file_says_what_it_is),
-        cmocka_unit_test(no_option_takes_a_path),
-        cmocka_unit_test(every_allocation_may_fail),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,8 +7,6 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/shm.h>
@@ -20,12 +18,11 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-enum { FINE = 0, NOT_THERE = 77, BROKEN = 1 };
-
-/* Runs `tries` in a child inside a sandbox; skips where the kernel lacks what it is about. */
-static void inside(int (*tries)(cgam_sandboxed has, const char *folder))
+/* Tries in a child inside a sandbox; skips where the kernel lacks the limit. */
+static void try_inside(bool (*holds)(const char *folder), size_t limit)
 {
-    char folder[] = "/tmp/cgam-sandbox-XXXXXX";
+    enum { FINE = 0, BROKEN = 1, NOT_THERE = 77 };
+    char folder[] = "/tmp/cgam-sandbox-XXXXXX", path[64];
     assert_non_null(mkdtemp(folder));
     fflush(NULL);
     pid_t pid = fork();
@@ -34,115 +31,78 @@ static void inside(int (*tries)(cgam_sandboxed has, const char *folder))
         const char *folders[] = {folder};
         cgam_sandboxed has = cgam_sandbox_enter(
             &(cgam_sandbox){.folders = folders, .count = 1, .memory = (size_t)256 << 20});
-        _exit(tries(has, folder));
+        if (!*((const bool *)&has + limit)) _exit(NOT_THERE);
+        _exit(holds(folder) ? FINE : BROKEN);
     }
-    int state = 0;
-    assert_int_equal(waitpid(pid, &state, 0), pid);
-    char path[64];
+    int how = 0;
+    assert_int_equal(waitpid(pid, &how, 0), pid);
     snprintf(path, sizeof path, "%s/x", folder);
     unlink(path);
     rmdir(folder);
-    assert_true(WIFEXITED(state));
-    if (WEXITSTATUS(state) == NOT_THERE) skip();
-    assert_int_equal(WEXITSTATUS(state), FINE);
+    assert_true(WIFEXITED(how));
+    if (WEXITSTATUS(how) == NOT_THERE) skip();
+    assert_int_equal(WEXITSTATUS(how), FINE);
 }
 
-static int try_files(cgam_sandboxed has, const char *folder)
+/* A test that holds inside a sandbox; `limit` of cgam_sandboxed is what it is about. */
+#define INSIDE(limit, name)                                                                        \
+    static bool name##_holds(const char *folder);                                                  \
+    TEST(name) { try_inside(name##_holds, offsetof(cgam_sandboxed, limit)); }                      \
+    static bool name##_holds(__attribute__((unused)) const char *folder)
+
+INSIDE(files, files_are_written_below_its_folders_alone)
 {
     char path[64];
-    if (!has.files) return NOT_THERE;
     snprintf(path, sizeof path, "%s/x", folder);
     int in = open(path, O_CREAT | O_RDWR, 0600),
         out = open("/tmp/cgam-outside", O_CREAT | O_RDWR, 0600);
     int error = errno, read_only = open("/etc/passwd", O_RDONLY),
         null = open("/dev/null", O_WRONLY);
     if (out >= 0) unlink("/tmp/cgam-outside");
-    return in >= 0 && out < 0 && error == EACCES && read_only >= 0 && null >= 0 ? FINE : BROKEN;
-}
-
-static void files_are_written_below_its_folders_alone(void **state)
-{
-    (void)state;
-    inside(try_files);
+    return in >= 0 && out < 0 && error == EACCES && read_only >= 0 && null >= 0;
 }
 
 /* What would lead the server, which follows names below the root, out of it, or hold it up. */
-static int try_special_files(cgam_sandboxed has, const char *folder)
+INSIDE(files, links_and_pipes_are_not_made)
 {
     char path[64];
-    if (!has.files) return NOT_THERE;
     snprintf(path, sizeof path, "%s/x", folder);
     return symlink("/etc", path) != 0 && mkfifo(path, 0600) != 0 &&
-                   mknod(path, S_IFSOCK | 0600, 0) != 0 && mkdir(path, 0700) == 0 &&
-                   rmdir(path) == 0
-               ? FINE
-               : BROKEN;
+           mknod(path, S_IFSOCK | 0600, 0) != 0 && mkdir(path, 0700) == 0 && rmdir(path) == 0;
 }
 
-static void links_and_pipes_are_not_made(void **state)
+INSIDE(calls, rights_of_files_stay_as_they_are)
 {
-    (void)state;
-    inside(try_special_files);
-}
-
-static int try_rights(cgam_sandboxed has, const char *folder)
-{
-    if (!has.calls) return NOT_THERE;
     int fd = open(folder, O_RDONLY | O_DIRECTORY);
     bool refused = fd >= 0 && chmod(folder, 0755) != 0 && fchmod(fd, 0755) != 0 &&
                    fchmodat(AT_FDCWD, folder, 0755, 0) != 0 && chown(folder, getuid(), getgid()) &&
                    utimes(folder, NULL) != 0 && setxattr(folder, "user.x", "y", 1, 0) != 0;
     struct stat st;
-    return refused && stat(folder, &st) == 0 && (st.st_mode & 0777) == 0700 ? FINE : BROKEN;
+    return refused && stat(folder, &st) == 0 && (st.st_mode & 0777) == 0700;
 }
 
-static void rights_of_files_stay_as_they_are(void **state)
+INSIDE(calls, limits_of_others_stay_as_they_are)
 {
-    (void)state;
-    inside(try_rights);
-}
-
-static int try_others(cgam_sandboxed has, const char *folder)
-{
-    (void)folder;
-    if (!has.calls) return NOT_THERE;
     struct rlimit theirs, own;
     bool kept = prlimit(getppid(), RLIMIT_CPU, NULL, &theirs) != 0 && errno == EPERM &&
                 setpriority(PRIO_PROCESS, (id_t)getppid(), 5) != 0 && errno == EPERM;
     return kept && prlimit(0, RLIMIT_CPU, NULL, &own) == 0 && getrlimit(RLIMIT_CPU, &own) == 0 &&
-                   setpriority(PRIO_PROCESS, 0, 5) == 0
-               ? FINE
-               : BROKEN;
-}
-
-static void limits_of_others_stay_as_they_are(void **state)
-{
-    (void)state;
-    inside(try_others);
+           setpriority(PRIO_PROCESS, 0, 5) == 0;
 }
 
 /* Rights cannot be set there, so a new file has them from its beginning. */
-static int try_replacing(cgam_sandboxed has, const char *folder)
+INSIDE(calls, a_file_of_ones_own_stays_so)
 {
     char path[64];
     struct stat st;
     cgam_env *env;
-    if (!has.calls) return NOT_THERE;
     snprintf(path, sizeof path, "%s/x", folder);
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
-    if (fd < 0 || close(fd) != 0 || cgam_env_new(NULL, &env) != CGAM_OK) return BROKEN;
+    if (fd < 0 || close(fd) != 0 || cgam_env_new(NULL, &env) != CGAM_OK) return false;
     umask(022);
     bool written = cgam_npy_write(env, path, CGAM_F64, 0, NULL, &(double){1}) == CGAM_OK;
     cgam_env_free(env);
-    return written && stat(path, &st) == 0 && st.st_size > 0 && (st.st_mode & 0777) == 0600
-               ? FINE
-               : BROKEN;
-}
-
-static void a_file_of_ones_own_stays_so(void **state)
-{
-    (void)state;
-    inside(try_replacing);
+    return written && stat(path, &st) == 0 && st.st_size > 0 && (st.st_mode & 0777) == 0600;
 }
 
 /* A child, started by a call of the system; its end is waited for. */
@@ -152,97 +112,37 @@ static bool starts(long pid)
     return pid > 0 && waitpid((pid_t)pid, NULL, 0) == (pid_t)pid;
 }
 
-static int try_rooms(cgam_sandboxed has, const char *folder)
+INSIDE(calls, there_is_no_way_to_other_namespaces)
 {
     enum { FSOPEN = 430 };
-    (void)folder;
-    if (!has.calls) return NOT_THERE;
     bool closed = !starts(syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, 0, 0, 0, 0)) &&
                   unshare(CLONE_NEWUSER) != 0 && syscall(FSOPEN, "tmpfs", 0) < 0 &&
                   shmget(IPC_PRIVATE, 4096, IPC_CREAT | 0600) < 0;
-    return closed && starts(syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0)) && starts(fork()) ? FINE
-                                                                                       : BROKEN;
+    return closed && starts(syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0)) && starts(fork());
 }
 
-static void there_is_no_way_to_other_namespaces(void **state)
+INSIDE(calls, its_group_is_not_left)
 {
-    (void)state;
-    inside(try_rooms);
+    return setsid() < 0 && errno == EPERM && setpgid(0, 0) != 0 && errno == EPERM;
 }
 
-static int try_groups(cgam_sandboxed has, const char *folder)
+INSIDE(calls, there_are_no_sockets)
 {
-    (void)folder;
-    if (!has.calls) return NOT_THERE;
-    return setsid() < 0 && errno == EPERM && setpgid(0, 0) != 0 && errno == EPERM ? FINE : BROKEN;
-}
-
-static void its_group_is_not_left(void **state)
-{
-    (void)state;
-    inside(try_groups);
-}
-
-static int try_network(cgam_sandboxed has, const char *folder)
-{
-    (void)folder;
-    if (!has.calls) return NOT_THERE;
     errno = 0;
     return socket(AF_INET, SOCK_STREAM, 0) < 0 && errno == EPERM &&
-                   socket(AF_UNIX, SOCK_STREAM, 0) < 0 && errno == EPERM
-               ? FINE
-               : BROKEN;
+           socket(AF_UNIX, SOCK_STREAM, 0) < 0 && errno == EPERM;
 }
 
-static void there_are_no_sockets(void **state)
+INSIDE(memory, memory_is_limited)
 {
-    (void)state;
-    inside(try_network);
-}
-
-static int try_memory(cgam_sandboxed has, const char *folder)
-{
-    (void)folder;
-    if (!has.memory) return NOT_THERE;
     void *much =
         mmap(NULL, (size_t)1 << 30, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     void *some =
         mmap(NULL, (size_t)1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return much == MAP_FAILED && some != MAP_FAILED ? FINE : BROKEN;
+    return much == MAP_FAILED && some != MAP_FAILED;
 }
 
-static void memory_is_limited(void **state)
+INSIDE(signals, others_are_not_signalled)
 {
-    (void)state;
-    inside(try_memory);
-}
-
-static int try_signals(cgam_sandboxed has, const char *folder)
-{
-    (void)folder;
-    if (!has.signals) return NOT_THERE;
-    return kill(getppid(), 0) != 0 && errno == EPERM && kill(getpid(), 0) == 0 ? FINE : BROKEN;
-}
-
-static void others_are_not_signalled(void **state)
-{
-    (void)state;
-    inside(try_signals);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(files_are_written_below_its_folders_alone),
-        cmocka_unit_test(links_and_pipes_are_not_made),
-        cmocka_unit_test(rights_of_files_stay_as_they_are),
-        cmocka_unit_test(a_file_of_ones_own_stays_so),
-        cmocka_unit_test(limits_of_others_stay_as_they_are),
-        cmocka_unit_test(there_is_no_way_to_other_namespaces),
-        cmocka_unit_test(its_group_is_not_left),
-        cmocka_unit_test(there_are_no_sockets),
-        cmocka_unit_test(memory_is_limited),
-        cmocka_unit_test(others_are_not_signalled),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return kill(getppid(), 0) != 0 && errno == EPERM && kill(getpid(), 0) == 0;
 }

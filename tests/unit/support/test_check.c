@@ -7,10 +7,6 @@
 
 #include "base/env.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -126,15 +122,10 @@ static void message_fails(void **state)
     CHECK_MESSAGE(env, "beta");
 }
 
-static void verbs_accept_what_is_close(void **state)
-{
-    (void)state;
-    assert_true(passes(close_enough));
-}
+TEST(verbs_accept_what_is_close) { assert_true(passes(close_enough)); }
 
-static void verbs_fail_and_say_by_how_much(void **state)
+TEST(verbs_fail_and_say_by_how_much)
 {
-    (void)state;
     assert_false(passes(close_fails));
     assert_printed("half\n");
     assert_printed("got     0.5\n");
@@ -152,18 +143,16 @@ static void verbs_fail_and_say_by_how_much(void **state)
     assert_printed("off by  0.5\n");
 }
 
-static void nan_is_close_to_nothing(void **state)
+TEST(nan_is_close_to_nothing)
 {
-    (void)state;
     assert_false(passes(close_nan));
     assert_false(passes(le_nan));
     assert_false(passes(all_nan));
     assert_printed("x[1]");
 }
 
-static void status_and_message_are_printed(void **state)
+TEST(status_and_message_are_printed)
 {
-    (void)state;
     assert_false(passes(status_fails));
     assert_printed("message W is 2 x 3, layers are 2 and 2");
     assert_printed("got     -2");
@@ -220,9 +209,8 @@ static void run_deaf(void **state)
     run_flaw(DEAF);
 }
 
-static void every_allocation_is_made_to_fail(void **state)
+TEST(every_allocation_is_made_to_fail)
 {
-    (void)state;
     flaw f = SOUND;
     failing_alloc counting = {0};
     const cgam_env_opts opts = failing_alloc_opts(&counting, 1);
@@ -234,9 +222,8 @@ static void every_allocation_is_made_to_fail(void **state)
     assert_int_equal(check_every_allocation(two_blocks, &f), own + 2);
 }
 
-static void mistakes_on_failed_allocation_are_found(void **state)
+TEST(mistakes_on_failed_allocation_are_found)
 {
-    (void)state;
     assert_false(passes(run_leaks));
     assert_printed("1 blocks were left");
     assert_false(passes(run_swallows));
@@ -269,27 +256,12 @@ static void run_many_swallows(void **state)
     check_every_place(many_blocks, &f);
 }
 
-static void every_place_fails_once(void **state)
+TEST(every_place_fails_once)
 {
-    (void)state;
     flaw f = SOUND;
     assert_false(passes(run_many_swallows));
     assert_printed("returned 0");
     const double places = (double)check_every_place(many_blocks, &f);
     CHECK_LE(2, places); /* those of the env are among them */
     CHECK_LE(places, 20);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verbs_accept_what_is_close),
-        cmocka_unit_test(verbs_fail_and_say_by_how_much),
-        cmocka_unit_test(nan_is_close_to_nothing),
-        cmocka_unit_test(status_and_message_are_printed),
-        cmocka_unit_test(every_allocation_is_made_to_fail),
-        cmocka_unit_test(mistakes_on_failed_allocation_are_found),
-        cmocka_unit_test(every_place_fails_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,74 @@
+/* verb_get.c: libllama, the default model, word vectors and digits, fetched once into the user's cache. */
+#include "app/params.h"
+#include "app/progress.h"
+#include "app/verbs.h"
+#include "fetch/data.h"
+#include "fetch/fetch.h"
+
+static const cgam_param params[] = {
+    CGAM_PARAM_CHOICE("SET", "glove|mnist", NULL,
+                      "glove: 341,479 words as 100 numbers each; mnist: 70,000 handwritten digits",
+                      .required = true),
+    CGAM_PARAM_END,
+};
+
+static cgam_status fetch_data(cgam_call *call)
+{
+    cgam_data_set set;
+    cgam_data got;
+    cgam_line line;
+    (void)cgam_data_set_find(cgam_args_text(call->args, "SET"), &set);
+    cgam_progress progress = cgam_line_begin(&line, call->progress);
+    cgam_status status = cgam_data_fetch(call->env, set, &progress, &got);
+    cgam_line_clear(&line);
+    if (status != CGAM_OK) return status;
+    json_t *banks = json_array();
+    for (int64_t i = 0; i < got.count; i++) {
+        json_t *bank = json_object();
+        cgam_json_put_text(bank, "bank", got.bank[i].rows);
+        cgam_json_put_text(bank, "names", got.bank[i].names);
+        cgam_json_put_int(bank, "n", got.bank[i].n);
+        cgam_json_put_int(bank, "d", got.bank[i].d);
+        json_array_append_new(banks, bank);
+    }
+    cgam_json_put_text(call->doc, "set", cgam_data_set_name(set));
+    cgam_json_put_bool(call->doc, "fetched", got.fetched);
+    cgam_json_put(call->doc, "banks", banks);
+    return CGAM_OK;
+}
+
+const cgam_verb cgam_verb_data_get = {
+    .name = "data get",
+    .local = true,
+    .summary = "fetch a real bank into the cache: word vectors or digits",
+    .example = "cgam data get mnist",
+    .params = params,
+    .run = fetch_data,
+};
+
+#define FETCHED(member_, kind_) CGAM_ROW(cgam_lm_fetched, member_, #member_, kind_, NULL)
+static const cgam_field fetched_rows[] = {
+    FETCHED(runtime, CGAM_TEXT),    FETCHED(runtime_fetched, CGAM_FLAG),
+    FETCHED(model, CGAM_TEXT),      FETCHED(model_fetched, CGAM_FLAG),
+    FETCHED(model_bytes, CGAM_INT), CGAM_ROWS_END,
+};
+
+static cgam_status fetch_model(cgam_call *call)
+{
+    cgam_line line;
+    cgam_progress progress = cgam_line_begin(&line, call->progress);
+    cgam_lm_fetched got;
+    cgam_status status = cgam_lm_fetch(call->env, &progress, &got);
+    cgam_line_clear(&line);
+    if (status != CGAM_OK) return status;
+    cgam_fields_put(call->doc, fetched_rows, &got, 0);
+    return CGAM_OK;
+}
+
+const cgam_verb cgam_verb_lm_get = {
+    .name = "lm get",
+    .local = true,
+    .summary = "fetch libllama and the default language model into the cache",
+    .example = "cgam lm get",
+    .run = fetch_model,
+};

@@ -1,0 +1,61 @@
+/* field.h: rows of a table that describes a struct (cgam_field, base.h).
+ *
+ *     CGAM_ROW(cgam_result, gap, "gap", CGAM_REAL, "lead in score over the best rival")
+ *
+ * The type of the member is found by the compiler. After the words, further members of cgam_field may follow. */
+#ifndef CGAM_SRC_BASE_FIELD_H
+#define CGAM_SRC_BASE_FIELD_H
+
+#include <cgam/base.h>
+
+/* clang-format off */
+#define CGAM_TYPE_OF(x_)                                                                           \
+    _Generic((x_), bool: CGAM_TYPE_BOOL, int: CGAM_TYPE_INT, unsigned: CGAM_TYPE_INT,              \
+             int64_t: CGAM_TYPE_INT64, uint64_t: CGAM_TYPE_UINT64, double: CGAM_TYPE_DOUBLE,       \
+             float: CGAM_TYPE_FLOAT, char *: CGAM_TYPE_CHARS, const char *: CGAM_TYPE_POINTER,     \
+             const int64_t *: CGAM_TYPE_POINTER, const double *: CGAM_TYPE_POINTER)
+/* Where the member of a struct is. */
+#define CGAM_AT(struct_, member_)                                                                  \
+    .member = #member_, .offset = offsetof(struct_, member_),                                      \
+    .type = CGAM_TYPE_OF(((struct_ *)0)->member_)
+/* struct, member, name, kind, words */
+#define CGAM_ROW(struct_, member_, name_, kind_, ...)                                              \
+    {.name = name_, .kind = kind_, CGAM_AT(struct_, member_), .help = __VA_ARGS__}
+/* clang-format on */
+#define CGAM_ROWS_END                                                                              \
+    {                                                                                              \
+        .name = ""                                                                                 \
+    }
+/* A row that stands for the one of that name in another table, and one that stands for all of them. */
+/* clang-format off */
+#define CGAM_ROW_OF(rows_, name_) {.name = name_, .of = rows_}
+#define CGAM_ROWS_OF(rows_) {.name = "*", .of = rows_}
+/* clang-format on */
+
+/* What a parameter that names a file is read as. A door for others than the machine's user knows
+ * banks, stores and models by names of its own, takes the rest from the request itself, and refuses
+ * to open what is marked as nothing. */
+typedef enum cgam_input {
+    CGAM_INPUT_NONE,
+    CGAM_INPUT_NUMBERS, /* an array */
+    CGAM_INPUT_ROWS,    /* an array of row numbers or booleans, or names, one a line */
+    CGAM_INPUT_VECTORS, /* likewise, or sums of the bank's memories, "rows:.." */
+    CGAM_INPUT_BANK,
+    CGAM_INPUT_STORE,
+    CGAM_INPUT_MODEL,
+    CGAM_INPUT_TEXT, /* lines */
+    CGAM_INPUT_JSON
+} cgam_input;
+const char *cgam_input_name(cgam_input input); /* "numbers"; "" for none */
+
+/* The row of that name of so many bytes; NULL: there is none. */
+const cgam_field *cgam_field_find(const cgam_field *rows, const char *name, size_t length);
+/* The word after `word` among those a field takes, NULL = the first; NULL past the last. */
+const char *cgam_field_word(const cgam_field *field, const char *word, size_t *length);
+/* Which of its words it is, counted from 0; -1: none. */
+int cgam_field_choice(const cgam_field *field, const char *text);
+
+/* The value in a struct as a number: flags, integers, choices, reals. */
+double cgam_field_number(const cgam_field *field, const void *object);
+
+#endif

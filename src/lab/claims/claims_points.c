@@ -1,0 +1,167 @@
+/* claims_points.c: what the paper leaves open about the fixed points of a recall: convergence from any
+ * start, annealing, and what a context does to the number of attractors. */
+#include "io/table.h"
+#include "lab/claims/claims.h"
+
+#include <math.h>
+
+static double total(const cgam_table *t, const char *column)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < t->rows; i++) sum += cgam_table_get(t, i, column);
+    return sum;
+}
+
+/* ---- Convergence ----------------------------------------------------------------------------- */
+static cgam_outcome flows_rest(const cgam_study *s, cgam_claim *claim, const char *name)
+{
+    (void)name;
+    const cgam_table *t = cgam_study_find(s, "cells");
+    double starts = total(t, "starts"), rested = 0, worst = 0;
+    for (int64_t i = 0; i < t->rows; i++) {
+        rested += cgam_table_get(t, i, "rested") * cgam_table_get(t, i, "starts");
+        worst = fmax(worst, cgam_table_get(t, i, "residual"));
+    }
+    cgam_claim_tell(claim, "%.0f of %.0f flows came to rest, |p − map(p)| at most %.1e; ",
+                    rint(rested), starts, worst);
+    return cgam_claim_if(rint(rested) >= starts);
+}
+
+static cgam_outcome nothing_rises(const cgam_study *s, cgam_claim *claim, const char *name)
+{
+    (void)name;
+    const cgam_table *t = cgam_study_find(s, "cells");
+    cgam_claim_tell(claim, "%.0f flows and %.0f steps of iterations rose, of %.0f starts; ",
+                    total(t, "rose"), total(t, "climbed"), total(t, "starts"));
+    return cgam_claim_if(total(t, "rose") + total(t, "climbed") == 0);
+}
+
+static cgam_outcome one_limit(const cgam_study *s, cgam_claim *claim, const char *name)
+{
+    (void)name;
+    const cgam_table *t = cgam_study_find(s, "cells");
+    double most = 0;
+    for (int64_t i = 0; i < t->rows; i++) most = fmax(most, cgam_table_get(t, i, "limits"));
+    cgam_claim_tell(
+        claim, "%.0f of %.0f such problems have several ends; elsewhere up to %.1f on average; ",
+        total(t, "refuted"), total(t, "unique"), most);
+    if (total(t, "unique") == 0) return CGAM_OPEN;
+    return cgam_claim_if(total(t, "refuted") == 0);
+}
+
+/* ---- Annealing ------------------------------------------------------------------------------- */
+/* The strongest coupling and sharpest softmax, without (0) or with (1) the context. */
+static int64_t hardest(const cgam_table *t, int context) { return t->rows - 2 + context; }
+
+static cgam_outcome annealing_is_lower(const cgam_study *s, cgam_claim *claim, const char *name)
+{
+    (void)name;
+    const cgam_table *t = cgam_study_find(s, "cells");
+    cgam_outcome outcome = CGAM_SHOWN;
+    for (int context = 0; context < 2; context++) {
+        int64_t i = hardest(t, context);
+        double n = cgam_table_get(t, i, "trials"), lower = n * cgam_table_get(t, i, "lower");
+        double higher = n * cgam_table_get(t, i, "higher");
+        double z = lower + higher > 0 ? (lower - higher) / sqrt(lower + higher) : 0;
+        cgam_claim_tell(claim, "%s the context lower in %.0f, higher in %.0f of %.0f (z = %.1f); ",
+                        context ? "with" : "without", rint(lower), rint(higher), n, z);
+        outcome = cgam_claim_both(outcome, cgam_claim_above(z, 1, cgam_claim_limit(2)));
+    }
+    return outcome;
+}
+
+/* Only where there are several to begin with. */
+static cgam_outcome fewer_minima(const cgam_study *s, cgam_claim *claim, const char *name)
+{
+    (void)name;
+    const cgam_table *t = cgam_study_find(s, "cells");
+    double tests = 0;
+    int64_t fewer = 0;
+    for (int64_t i = 0; i < t->rows; i += 2) tests += cgam_table_get(t, i, "minima") >= 2;
+    cgam_outcome all = tests > 0 ? CGAM_SHOWN : CGAM_OPEN;
+    for (int64_t i = 0; i < t->rows; i += 2) {
+        if (!(cgam_table_get(t, i, "minima") >= 2)) continue;
+        cgam_outcome one =
+            cgam_claim_above(-cgam_table_get(t, i + 1, "minima_change"),
+                             cgam_table_get(t, i + 1, "minima_change_se"), cgam_claim_limit(tests));
+        all = cgam_claim_both(all, one);
+        fewer += one == CGAM_SHOWN;
+    }
+    int64_t last = hardest(t, 0);
+    cgam_claim_tell(claim,
+                    "significantly fewer in %lld of %.0f cells; at the strongest coupling %.2f "
+                    "without, %.2f with; ",
+                    (long long)fewer, tests, cgam_table_get(t, last, "minima"),
+                    cgam_table_get(t, last + 1, "minima"));
+    return all;
+}
+
+/* ---- Sparse recall --------------------------------------------------------------------------- */
+static cgam_outcome narrows(const cgam_study *s, cgam_claim *claim, const char *name)
+{
+    const cgam_table *t = cgam_study_find(s, "cells");
+    cgam_outcome all = CGAM_SHOWN;
+    for (double order = 1.5; order <= 2; order += 0.5) {
+        double narrowed = 0, widened = 0;
+        for (int64_t i = 0; i < t->rows; i++) {
+            if (cgam_table_get(t, i, "order") != order || cgam_table_get(t, i, "sigma_q") > 1)
+                continue;
+            narrowed += cgam_table_get(t, i, "narrowed");
+            widened += cgam_table_get(t, i, "widened");
+        }
+        double z = (narrowed - widened) / sqrt(fmax(narrowed + widened, 1));
+        all = cgam_claim_both(all, cgam_claim_above(z, 1, cgam_claim_limit(2)));
+        cgam_claim_tell(claim, "%s, order %g: smaller in %.0f, larger in %.0f; ", name, order,
+                        narrowed, widened);
+    }
+    return all;
+}
+
+static cgam_outcome exact_from_the_margin(const cgam_study *s, cgam_claim *claim, const char *name)
+{
+    const cgam_table *t = cgam_study_find(s, "cells");
+    double wide = 0;
+    for (int64_t i = 0; i < t->rows; i++)
+        wide += cgam_table_get(t, i, "wide") * cgam_table_get(t, i, "trials");
+    cgam_claim_tell(claim, "%s: %.0f of %.0f are not; ", name, total(t, "missed"), rint(wide));
+    return wide > 0 ? cgam_claim_if(total(t, "missed") == 0) : CGAM_OPEN;
+}
+
+void cgam_claims_points(const cgam_study *const *runs, cgam_claims *c)
+{
+    static const cgam_statement convergence[] = {
+        {"open: convergence", "With A positive definite a flow converges from any start.",
+         "Every flow from random gates and retrieval comes to rest.", flows_rest},
+        {"open: convergence", "Neither flows nor iterations raise their energy.",
+         "Not one flow and not one step of an iteration does, beyond rounding.", nothing_rises},
+        {"open: convergence", "Where βλ²/2η_min < 1 all starts end at one point.",
+         "No problem below 1 has two different ends.", one_limit},
+        {0}};
+    static const cgam_statement annealing[] = {
+        {"open: annealing", "Annealing ends lower than the plain iteration.",
+         "At the largest λ and β it is lower significantly more often than higher (sign test, 1% "
+         "together), without and with the context.",
+         annealing_is_lower},
+        {"central picture", "A context leaves fewer attractors.",
+         "Wherever there are two minima or more on average without it, their mean number on the "
+         "same problems is significantly smaller with it (1% together).",
+         fewer_minima},
+        {0}};
+    static const cgam_statement sparse[] = {
+        {"open: sparse recall", "A context narrows the set that is searched.",
+         "Up to σ_q = 1 the support of 1.5-entmax and of sparsemax is smaller with the context "
+         "significantly more often than larger, problem by problem (sign test, 1% together).",
+         narrows},
+        {"open: sparse recall", "From βΔ = 1/(A − 1) on, sparse recall is exact.",
+         "Every recall with such a margin gives one memory all of the weight.",
+         exact_from_the_margin},
+        {0}};
+    const cgam_reading few[] = {
+        {runs[CGAM_RUN_SPARSE], "mode first", "first-order recall"},
+        {runs[CGAM_RUN_SPARSE_COUPLED], "mode coupled", "self-consistent recall"}};
+    const cgam_reading flows = {runs[CGAM_RUN_CONVERGENCE], NULL, NULL};
+    const cgam_reading slow = {runs[CGAM_RUN_ANNEALING], NULL, NULL};
+    cgam_claims_state(c, convergence, 1, &flows);
+    cgam_claims_state(c, annealing, 1, &slow);
+    cgam_claims_state(c, sparse, 2, few);
+}

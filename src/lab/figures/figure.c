@@ -1,0 +1,114 @@
+/* figure.c: what all gnuplot scripts share (script.gp), and writing them. The palette survives colour blindness (Okabe
+ * and Ito, 2008) and its line and point types survive black and white; the foot of every picture gives seed, trials and
+ * parameters. */
+#include "base/env.h"
+#include "io/folder.h"
+#include "lab/figures/script.h"
+#include "lab/figures/text.h"
+#include "lab/template.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { STYLES = 9 }; /* line types of script.gp */
+static const char SCRIPT[] = "figures/script.gp";
+
+int cgam_script_style(int64_t k) { return (int)(k % STYLES) + 1; }
+
+const char *cgam_script_more(int64_t k, int64_t count) { return k + 1 < count ? ", \\" : ""; }
+
+cgam_status cgam_script_head(cgam_env *env, const char *folder, const cgam_figure *f,
+                             cgam_script *p)
+{
+    char path[4200];
+    snprintf(path, sizeof path, "%s/%s.gp", folder, f->name);
+    cgam_status status = cgam_outfile_begin(env, path, &p->file);
+    if (status != CGAM_OK) return status;
+    p->to = cgam_outfile_stream(p->file);
+    cgam_template_fill(p->to, SCRIPT, "head", "name=%s caption=%s", f->name, f->caption);
+    return CGAM_OK;
+}
+
+void cgam_script_begin(const cgam_figure *f, int width, int height, cgam_script *p)
+{
+    cgam_template_fill(p->to, SCRIPT, "begin",
+                       "name=%s width=%d height=%d width2=%d height2=%d width_in=%.2f "
+                       "height_in=%.2f",
+                       f->name, width, height, 2 * width, 2 * height, width / 100.0,
+                       height / 100.0);
+}
+
+cgam_status cgam_script_open(cgam_env *env, const char *folder, const cgam_figure *f, int width,
+                             int height, cgam_script *p)
+{
+    cgam_status status = cgam_script_head(env, folder, f, p);
+    if (status == CGAM_OK) cgam_script_begin(f, width, height, p);
+    return status;
+}
+
+cgam_status cgam_script_close(cgam_script *p)
+{
+    cgam_template_put(p->to, SCRIPT, "close");
+    return cgam_outfile_commit(p->file);
+}
+
+void cgam_script_panels(FILE *to, const cgam_figure *f, double foot)
+{
+    cgam_template_fill(to, SCRIPT, "panels", "caption=%s foot=%.3f", f->caption, foot);
+}
+
+void cgam_script_curves(FILE *to, const cgam_curves *c)
+{
+    const char *only = c->only ? c->only : "";
+    for (int64_t k = 0; k < c->list.count; k++) {
+        double v = c->list.values[k], slack = 1e-9 * (1 + fabs(v));
+        int style = cgam_script_style(k);
+        cgam_template_fill(to, SCRIPT, "bars",
+                           "file=%s key=%s value=%.17g slack=%.3g only=%s x=%s y=%s se=%s style=%d",
+                           c->file, c->key, v, slack, only, c->x, c->y, c->se, style);
+        cgam_template_fill(to, SCRIPT, "curve",
+                           "file=%s key=%s value=%.17g slack=%.3g only=%s x=%s y=%s with=%s "
+                           "style=%d symbol=%s short=%.6g more=%s",
+                           c->file, c->key, v, slack, only, c->x, c->y, c->with, style, c->symbol,
+                           v, cgam_script_more(k, c->list.count + c->more));
+    }
+}
+
+cgam_status cgam_figures_write(const cgam_study *study, const char *folder, cgam_figures *out)
+{
+    const cgam_study_opts *o = &study->opts;
+    cgam_status status = CGAM_OK;
+    out->count = 0;
+    for (const cgam_figure_script *one = cgam_figure_scripts; one->name && status == CGAM_OK;
+         one++) {
+        if (one->kind != o->kind) continue;
+        cgam_figure *f = &out->figure[out->count++];
+        f->name = one->name;
+        f->title = one->title;
+        cgam_caption(o, f->caption, sizeof f->caption);
+        cgam_script p;
+        status = cgam_script_head(study->env, folder, f, &p);
+        if (status != CGAM_OK) break;
+        if (one->data) one->data(study, p.to);
+        cgam_script_begin(f, one->width, one->height, &p);
+        one->draw(study, p.to);
+        status = cgam_script_close(&p);
+    }
+    return status;
+}
+
+cgam_status cgam_results_write(const cgam_study *study, const char *folder)
+{
+    static const char *const ends[] = {"gp", "svg", "png", "pdf"};
+    const cgam_figure_script *one = cgam_study_replaces(study, folder) ? cgam_figure_scripts : NULL;
+    cgam_outgroup files;
+    cgam_outgroup_begin(&files);
+    cgam_status status = cgam_study_write(study, folder);
+    for (; one && one->name && status == CGAM_OK; one++)
+        for (int i = 0; i < 4 && status == CGAM_OK; i++) {
+            char file[64];
+            snprintf(file, sizeof file, "%s.%s", one->name, ends[i]);
+            status = cgam_folder_remove(study->env, folder, file);
+        }
+    return cgam_outgroup_end(&files, status);
+}

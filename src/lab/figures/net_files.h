@@ -1,0 +1,21 @@
+/* net_files.h: what `cgam net` leaves on disk. */
+#ifndef CGAM_SRC_LAB_FIGURES_NET_FILES_H
+#define CGAM_SRC_LAB_FIGURES_NET_FILES_H
+
+#include "io/json.h"
+
+#include <cgam/flow.h>
+
+/* Into the folder: trajectory.npz, trajectory.csv, graph.dot, energies.gp, with `figures` also
+ * energies.svg, .png, .pdf and graph.svg as far as gnuplot and Graphviz are there, and at last
+ * result.json, the document so far. Their names go into the document under "files". */
+cgam_status cgam_net_files_write(cgam_env *env, json_t *doc, const cgam_net_file *file,
+                                 const cgam_trajectory *trajectory, const char *folder,
+                                 bool figures);
+
+cgam_status cgam_net_files_dot(cgam_env *env, const cgam_net_file *file, const char *path);
+/* *missing: Graphviz is not there and nothing was written. */
+cgam_status cgam_net_files_svg(cgam_env *env, const cgam_net_file *file, const char *path,
+                               bool *missing);
+
+#endif

@@ -1,0 +1,22 @@
+/* picture.h: what a picture and an experiment leave in a folder. */
+#ifndef CGAM_SRC_LAB_FIGURES_PICTURE_H
+#define CGAM_SRC_LAB_FIGURES_PICTURE_H
+
+#include "io/json.h"
+#include "lab/figures/figure.h"
+
+/* Writes a figure's script from the document into the folder that holds its tables. */
+typedef cgam_status cgam_picture(cgam_env *env, const json_t *doc, const char *folder,
+                                 cgam_figures *out);
+
+/* Draws it if `drawn`, saves the document as NAME.json, and tells of both: `files`,
+ * which has the tables and is taken over, becomes `files` of the document beside `out`. */
+cgam_status cgam_picture_leave(cgam_env *env, json_t *doc, const char *out, const char *name,
+                               bool drawn, cgam_picture *write, json_t *files);
+
+/* What the result of an experiment on a model leaves in the folder `out` (NULL: nothing): its tables, the figures if
+ * asked for, and the document as PART.json. `doc` takes the result's document, `files` the names. */
+cgam_status cgam_models_leave(cgam_env *env, const char *out, bool figures, cgam_lm_part part,
+                              const cgam_lm_result *result, json_t *doc, json_t *files);
+
+#endif

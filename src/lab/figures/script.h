@@ -1,0 +1,66 @@
+/* script.h: the parts all gnuplot scripts share. */
+#ifndef CGAM_SRC_LAB_FIGURES_SCRIPT_H
+#define CGAM_SRC_LAB_FIGURES_SCRIPT_H
+
+#include "lab/figures/figure.h"
+
+typedef struct cgam_script {
+    cgam_outfile *file;
+    FILE *to;
+} cgam_script;
+
+/* The head of a script: files, palette, foot note. What comes before cgam_script_begin is outside the
+ * loop over terminals; data written in place has to be. */
+cgam_status cgam_script_head(cgam_env *env, const char *folder, const cgam_figure *f,
+                             cgam_script *p);
+void cgam_script_begin(const cgam_figure *f, int width, int height, cgam_script *p);
+/* Both at once. */
+cgam_status cgam_script_open(cgam_env *env, const char *folder, const cgam_figure *f, int width,
+                             int height, cgam_script *p);
+cgam_status cgam_script_close(cgam_script *p);
+
+/* Several panels: what is said once belongs to the first of them alone, which ends in `unset label 1`. The line at the
+ * foot stands at `foot` of the height, usually CGAM_SCRIPT_FOOT. */
+#define CGAM_SCRIPT_FOOT 0.022
+void cgam_script_panels(FILE *to, const cgam_figure *f, double foot);
+
+/* The gnuplot line type of the k-th curve. */
+int cgam_script_style(int64_t k);
+/* What follows the k-th of `count` parts of a plot command: ", \\", or nothing after the last. */
+const char *cgam_script_more(int64_t k, int64_t count);
+
+/* What cgam_script_curves draws. */
+typedef struct cgam_curves {
+    const char *file;   /* "accuracy.csv" */
+    const char *key;    /* the column that tells curves apart */
+    const char *symbol; /* and its name in the legend */
+    cgam_list list;     /* its values, one a curve */
+    const char *x, *y;  /* columns */
+    const char *se;     /* column of the standard error */
+    const char *with;   /* "lines" */
+    const char *only;   /* " && " and a condition on the row; NULL = none */
+    bool more;          /* other parts of the plot follow */
+} cgam_curves;
+
+/* One part of `plot` for each curve. */
+void cgam_script_curves(FILE *to, const cgam_curves *c);
+
+/* A figure of a study: its words, its size in points, and what goes into its script. */
+typedef struct cgam_figure_script {
+    cgam_study_kind kind;
+    const char *name, *title; /* name NULL ends the list */
+    int width, height;
+    void (*data)(const cgam_study *study,
+                 FILE *to); /* outside the loop over terminals; NULL = none */
+    void (*draw)(const cgam_study *study, FILE *to);
+} cgam_figure_script;
+extern const cgam_figure_script cgam_figure_scripts[];
+
+/* ---- Of `lm inject`, `lm gates` and `lm fit`, for the number of shots with that index ---------- */
+void cgam_inject_draw(const json_t *doc, int64_t index, const cgam_figure *f, FILE *to);
+void cgam_gates_draw(const json_t *doc, int64_t index, const cgam_figure *f, FILE *to);
+void cgam_gates_draw_spectrum(const json_t *doc, int64_t index, const cgam_figure *f, FILE *to);
+void cgam_fit_draw_labels(const json_t *doc, int64_t index, const cgam_figure *f, FILE *to);
+void cgam_fit_draw_words(const json_t *doc, int64_t index, const cgam_figure *f, FILE *to);
+
+#endif

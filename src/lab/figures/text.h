@@ -1,0 +1,13 @@
+/* text.h: numbers and parameters as people write them. */
+#ifndef CGAM_SRC_LAB_FIGURES_TEXT_H
+#define CGAM_SRC_LAB_FIGURES_TEXT_H
+
+#include "lab/synthetic/study.h"
+
+/* One line: seed, trials and parameters of a study. */
+void cgam_caption(const cgam_study_opts *o, char *text, size_t size);
+
+/* The command that makes the study again, without --out. */
+void cgam_command(const cgam_study_opts *o, char *text, size_t size);
+
+#endif

@@ -1,0 +1,198 @@
+/* fill.c: templates over documents. A place is read in one go: path, condition or format, body. */
+#include "lab/fill.h"
+
+#include "lab/embedded.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A document and those around it, with the place of an item in its list, or its key. */
+typedef struct scope {
+    const json_t *doc;
+    const struct scope *outer;
+    size_t place;
+    const char *key;
+} scope;
+
+static void fill(FILE *to, const char *text, const char *end, const scope *in);
+
+/* A part of a path that is no key of its own: # and ## are the places of the item and of the one around it, $ its
+ * key. */
+static const json_t *step(const json_t *doc, const char *part, size_t length, const scope *in)
+{
+    if (length == 1 && *part == '$' && in->key) return json_object_get(doc, in->key);
+    if (!json_is_array(doc)) return json_object_getn(doc, part, length);
+    size_t place = strtoul(part, NULL, 10);
+    if (*part == '#') place = length > 1 && in->outer ? in->outer->place : in->place;
+    else if (strncmp(part, "last", length) == 0) place = json_array_size(doc) - 1;
+    return json_array_get(doc, place);
+}
+
+static const json_t *find_value(const scope *in, const char *path, size_t length)
+{
+    const scope *here = in;
+    size_t first = strcspn(path, ".?:=>*/+-}|");
+    bool only = *path == '.'; /* in this document alone */
+    const json_t *doc = in->doc;
+    path += only;
+    length -= only;
+    for (; !only && here->outer; here = here->outer, doc = here->doc)
+        if (json_is_array(doc) ? strchr("0123456789#", *path) != NULL
+                               : json_object_getn(doc, path, first) != NULL)
+            break;
+    while (doc && length > 0) {
+        const char *dot = memchr(path, '.', length);
+        size_t part = dot ? (size_t)(dot - path) : length;
+        doc = step(doc, path, part, in);
+        length -= part + (dot != NULL);
+        path += part + (dot != NULL);
+    }
+    return doc;
+}
+
+/* The number at a path: also how many items a list has, ".count", and the place of the item, "#". */
+static double find_number(const scope *in, const char *path, size_t length, const json_t *value)
+{
+    static const char count[] = ".count";
+    size_t end = sizeof count - 1;
+    if (length == 1 && *path == '#') return (double)in->place;
+    if (length > end && strncmp(path + length - end, count, end) == 0) {
+        const json_t *list = find_value(in, path, length - end);
+        if (json_is_array(list)) return (double)json_array_size(list);
+    }
+    return json_is_number(value) ? json_number_value(value) : (double)NAN;
+}
+
+static bool is_true(const json_t *value, double number)
+{
+    if (json_is_string(value)) return *json_string_value(value) != 0;
+    if (json_is_array(value)) return json_array_size(value) > 0;
+    return json_is_object(value) || json_is_true(value) || (!isnan(number) && number != 0);
+}
+
+static bool is_equal(const scope *in, const json_t *value, double number, const char *word,
+                     size_t length)
+{
+    if (*word == '@') return json_equal(value, find_value(in, word + 1, length - 1));
+    if (length == 4 && strncmp(word, "null", 4) == 0) return !value || json_is_null(value);
+    if (json_is_string(value))
+        return json_string_length(value) == length &&
+               strncmp(json_string_value(value), word, length) == 0;
+    return !isnan(number) && number == strtod(word, NULL);
+}
+
+/* The end of a template that begins at `text`: an unmatched brace, or a bar where one ends it. */
+static const char *skip(const char *text, bool bar)
+{
+    for (int depth = 0; *text; text++) {
+        if (*text == '\\' && text[1]) {
+            text++;
+            continue;
+        }
+        depth += *text == '{';
+        if (depth == 0 && (*text == '}' || (bar && *text == '|'))) break;
+        depth -= *text == '}';
+    }
+    return text;
+}
+
+/* Prints a value by a format without its percent sign: width, precision, letter. */
+static void print_value(FILE *to, const json_t *value, double number, const char *format,
+                        size_t length)
+{
+    char kind = length ? format[length - 1] : 0, *point;
+    int width = (int)strtol(format, &point, 10);
+    int digits = *point == '.' ? (int)strtol(point + 1, NULL, 10) : -1;
+    bool whole = number == floor(number) && fabs(number) < 1e15;
+    if (length == 4 && strncmp(format, "json", 4) == 0) (void)cgam_json_write(to, value, 1);
+    else if (json_is_string(value)) fprintf(to, "%*.*s", width, digits, json_string_value(value));
+    else if (json_is_boolean(value)) fprintf(to, "%*s", width, json_is_true(value) ? "yes" : "no");
+    else if (isnan(number)) fprintf(to, "%*s", width, "-");
+    else if (kind == 'd' || (!kind && whole)) fprintf(to, "%*lld", width, (long long)number);
+    else if (kind == 'f') fprintf(to, "%*.*f", width, digits, number);
+    else if (kind == 'e') fprintf(to, "%*.*e", width, digits, number);
+    else fprintf(to, "%*.*g", width, digits, number);
+}
+
+static void fill_items(FILE *to, const char *text, const char *end, const json_t *value,
+                       const scope *in)
+{
+    size_t i;
+    json_t *item;
+    const char *key;
+    json_array_foreach(value, i, item)
+        fill(to, text, end, &(scope){.doc = item, .outer = in, .place = i});
+    json_object_foreach((json_t *)(uintptr_t)value, key, item)
+        fill(to, text, end, &(scope){.doc = item, .outer = in, .key = key});
+}
+
+static void fill_file(FILE *to, const char *name, size_t length, const scope *in)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%.*s", (int)length, name);
+    const cgam_embedded *file = cgam_embedded_find(path);
+    if (file) fill(to, file->bytes, file->bytes + file->size, in);
+}
+
+/* Fills one place, which begins behind its brace; returns what follows it. */
+static const char *fill_place(FILE *to, const char *text, const scope *in)
+{
+    char mark = *text && strchr("@&<", *text) ? *text++ : 0;
+    size_t length = strcspn(text, mark == '<' ? "}" : "?:=>*/+-}");
+    if (mark == '<') {
+        fill_file(to, text, length, in);
+        return text + length + 1;
+    }
+    json_t *key = length == 1 && *text == '$' && in->key ? json_string(in->key) : NULL;
+    const json_t *value = key ? key : find_value(in, text, length);
+    double number = find_number(in, text, length, value);
+    text += length;
+    if (strchr("*/+-", *text)) {
+        char *end, sign = *text;
+        double by = strtod(text + 1, &end);
+        number = sign == '*'   ? number * by
+                 : sign == '/' ? number / by
+                 : sign == '+' ? number + by
+                               : number - by;
+        text = end;
+    }
+    bool holds = is_true(value, number);
+    if (*text == '=' || *text == '>') {
+        size_t word = strcspn(text + 1, "?");
+        holds = *text == '=' ? is_equal(in, value, number, text + 1, word)
+                             : number > strtod(text + 1, NULL);
+        text += 1 + word;
+    }
+    const char *body = text + (*text == '?' || *text == ':'), *end = skip(body, false);
+    if (*text == '?') {
+        const char *bar = skip(body, true);
+        if (holds) fill(to, body, bar, in);
+        else if (bar < end) fill(to, bar + 1, end, in);
+    } else if (mark == '@') fill_items(to, body, end, value, in);
+    else if (mark == '&' && json_is_object(value))
+        fill(to, body, end, &(scope){.doc = value, .outer = in, .place = in->place});
+    else if (!mark) print_value(to, value, number, body, (size_t)(end - body));
+    json_decref(key);
+    return end + (*end == '}');
+}
+
+static void fill(FILE *to, const char *text, const char *end, const scope *in)
+{
+    while (text < end) {
+        size_t length = strcspn(text, "{\\");
+        if (length > (size_t)(end - text)) length = (size_t)(end - text);
+        fwrite(text, 1, length, to);
+        text += length;
+        if (text < end && *text == '{') text = fill_place(to, text + 1, in);
+        else if (text + 1 < end) {
+            if (text[1] != '\n') fputc(text[1], to);
+            text += 2;
+        } else text = end;
+    }
+}
+
+void cgam_fill(FILE *to, const char *text, const json_t *doc)
+{
+    fill(to, text, text + strlen(text), &(scope){.doc = doc});
+}

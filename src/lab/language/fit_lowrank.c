@@ -1,0 +1,212 @@
+/* fit_lowrank.c: P = I + U'V, towards the distributions that the model itself has with demonstrations.
+ *
+ * Query i leaves s_i = base_i + x_i + sum_k a_ik U_k, a_ik = <V_k, x_i>; t_i is the softmax of the aim's
+ * scores, p_i that of s_i's. With f = (1/n) sum_i KL(t_i || p_i) the scores' derivative is (p_i - t_i)/n,
+ * the state's g_i by cgam_lens_pull, and
+ *
+ *   df/dU_k = sum_i a_ik g_i,   df/dV_k = sum_i <U_k, g_i> x_i.
+ *
+ * L-BFGS is liblbfgs's. */
+#include "lab/language/fit.h"
+#include "lm/lens.h"
+
+#include "base/blas.h"
+#include "base/env.h"
+#include "lm/scores.h"
+
+#include <lbfgs.h>
+#include <math.h>
+#include <string.h>
+
+typedef struct divergence {
+    cgam_env *env;
+    const cgam_lens *lens;
+    const cgam_fit_aim *of;
+    int64_t rank, d, vocab;
+    float *target; /* [n, vocab] t */
+    double *plain; /* [n] sum_m t_m log t_m */
+    float *scores; /* [n, vocab], then p - t */
+    float *state;  /* [n, d] */
+    float *pulled; /* [n, d] */
+    double *a, *g; /* [n, rank], [n, d] */
+    double *each;  /* [n] divergences */
+} divergence;
+
+static void divergence_free(divergence *v)
+{
+    cgam_free_all(v->env, v->target, v->plain, v->scores, v->state, v->pulled, v->a, v->g, v->each);
+}
+
+/* Scores of one query become probabilities of the aim. */
+static cgam_status set_aim(void *arg, int64_t i)
+{
+    const divergence *v = arg;
+    float *t = v->target + i * v->vocab;
+    cgam_softmax all = cgam_scores_softmax(t, v->vocab);
+    double sum = 0;
+    for (int64_t m = 0; m < v->vocab; m++) {
+        double log_t = cgam_scores_log_p(&all, (double)t[m]), p = exp(log_t);
+        sum += p * log_t;
+        t[m] = (float)p;
+    }
+    v->plain[i] = sum;
+    return isfinite(sum) ? CGAM_OK
+                         : cgam_fail(v->env, CGAM_E_VALUE,
+                                     "state %lld has a score that is no number", (long long)i);
+}
+
+static cgam_status divergence_open(const cgam_lens *lens, const cgam_fit_aim *of, int64_t rank,
+                                   divergence *v)
+{
+    size_t n = (size_t)of->n;
+    cgam_env *env = lens->env;
+    *v = (divergence){
+        .env = env, .lens = lens, .of = of, .rank = rank, .d = lens->width, .vocab = lens->vocab};
+    size_t d = (size_t)v->d, vocab = (size_t)v->vocab;
+    v->target = cgam_alloc(env, n * vocab, sizeof *v->target);
+    v->scores = cgam_alloc(env, n * vocab, sizeof *v->scores);
+    v->state = cgam_alloc(env, n * d, sizeof *v->state);
+    v->pulled = cgam_alloc(env, n * d, sizeof *v->pulled);
+    v->plain = cgam_alloc(env, n, sizeof *v->plain);
+    v->each = cgam_alloc(env, n, sizeof *v->each);
+    v->a = cgam_alloc(env, n * (size_t)rank, sizeof *v->a);
+    v->g = cgam_alloc(env, n * d, sizeof *v->g);
+    if (!v->target || !v->scores || !v->state || !v->pulled || !v->plain || !v->each || !v->a ||
+        !v->g)
+        return cgam_fail_nomem(env, "probabilities of all words");
+    cgam_status status = cgam_lens_scores(lens, CGAM_LENS_NORM, of->n, of->aim, v->d, v->target);
+    return status == CGAM_OK ? cgam_parallel(env, of->n, set_aim, v) : status;
+}
+
+/* One query's divergence; its scores become p - t. */
+static cgam_status compare_query(void *arg, int64_t i)
+{
+    const divergence *v = arg;
+    const float *t = v->target + i * v->vocab;
+    float *s = v->scores + i * v->vocab;
+    cgam_softmax all = cgam_scores_softmax(s, v->vocab);
+    double cross = 0;
+    for (int64_t m = 0; m < v->vocab; m++) {
+        double log_p = cgam_scores_log_p(&all, (double)s[m]);
+        cross += (double)t[m] * log_p;
+        s[m] = (float)(exp(log_p) - (double)t[m]);
+    }
+    v->each[i] = v->plain[i] - cross;
+    return CGAM_OK;
+}
+
+/* *kl at U and V; dU and dV unless NULL. */
+static cgam_status evaluate_divergence(divergence *v, const double *U, const double *V, double *kl,
+                                       double *dU, double *dV)
+{
+    const cgam_fit_aim *of = v->of;
+    int64_t n = of->n, d = v->d, rank = v->rank;
+    cgam_status status =
+        cgam_product_run(v->env, &(cgam_product){n, rank, d, of->x, V, v->a, .turned_b = true});
+    if (status == CGAM_OK)
+        status = cgam_product_run(v->env, &(cgam_product){n, d, rank, v->a, U, .C = v->g});
+    for (int64_t i = 0; i < n * d && status == CGAM_OK; i++)
+        v->state[i] = (float)((double)of->base[i] + of->x[i] + v->g[i]);
+    if (status == CGAM_OK)
+        status = cgam_lens_scores(v->lens, CGAM_LENS_NORM, n, v->state, d, v->scores);
+    if (status == CGAM_OK) status = cgam_parallel(v->env, n, compare_query, v);
+    *kl = 0;
+    for (int64_t i = 0; i < n && status == CGAM_OK; i++) *kl += v->each[i] / (double)n;
+    if (status != CGAM_OK || !dU) return status;
+    status = cgam_lens_pull(v->lens, n, v->state, d, v->scores, v->pulled);
+    for (int64_t i = 0; i < n * d && status == CGAM_OK; i++)
+        v->g[i] = (double)v->pulled[i] / (double)n;
+    if (status == CGAM_OK)
+        status =
+            cgam_product_run(v->env, &(cgam_product){rank, d, n, v->a, v->g, dU, .turned_a = true});
+    if (status == CGAM_OK) /* <g_i, U_k> in place of a_ik */
+        status =
+            cgam_product_run(v->env, &(cgam_product){n, rank, d, v->g, U, v->a, .turned_b = true});
+    if (status == CGAM_OK)
+        status = cgam_product_run(v->env,
+                                  &(cgam_product){rank, d, n, v->a, of->x, dV, .turned_a = true});
+    return status;
+}
+
+cgam_status cgam_fit_divergence(const cgam_lens *lens, const cgam_fit_aim *of, int64_t rank,
+                                const double *U, const double *V, double *kl, double *dU,
+                                double *dV)
+{
+    divergence v;
+    cgam_status status = divergence_open(lens, of, rank, &v);
+    if (status == CGAM_OK) status = evaluate_divergence(&v, U, V, kl, dU, dV);
+    divergence_free(&v);
+    return status;
+}
+
+/* ---- Lowering it -------------------------------------------------------------------------- */
+typedef struct descent {
+    divergence *of;
+    cgam_status status;
+    int64_t half; /* numbers of U, and of V after them */
+    cgam_fit_refined *out;
+} descent;
+
+static lbfgsfloatval_t at_point(void *user, const lbfgsfloatval_t *x, lbfgsfloatval_t *g,
+                                const int n, const lbfgsfloatval_t step)
+{
+    descent *job = user;
+    double kl = NAN;
+    (void)n, (void)step;
+    if (job->status == CGAM_OK)
+        job->status = evaluate_divergence(job->of, x, x + job->half, &kl, g, g + job->half);
+    if (job->out->evaluations++ == 0) job->out->before = kl;
+    return job->status == CGAM_OK ? kl : (double)NAN;
+}
+
+static int after_step(void *user, const lbfgsfloatval_t *x, const lbfgsfloatval_t *g,
+                      const lbfgsfloatval_t fx, const lbfgsfloatval_t xnorm,
+                      const lbfgsfloatval_t gnorm, const lbfgsfloatval_t step, int n, int k, int ls)
+{
+    descent *job = user;
+    (void)x, (void)g, (void)xnorm, (void)gnorm, (void)step, (void)n, (void)ls;
+    job->out->after = fx;
+    job->out->iterations = k;
+    return job->status != CGAM_OK; /* nonzero stops */
+}
+
+cgam_status cgam_fit_refine(const cgam_lens *lens, const cgam_fit_aim *of, int64_t rank,
+                            int64_t iterations, double *U, double *V, cgam_fit_refined *out)
+{
+    divergence v;
+    *out = (cgam_fit_refined){.before = NAN};
+    cgam_env *env = lens->env;
+    int64_t half = rank * lens->width;
+    if (iterations < 0 || 2 * half > INT32_MAX / 2)
+        return cgam_fail(env, CGAM_E_ARG, "%lld iterations over %lld numbers are not possible",
+                         (long long)iterations, (long long)(2 * half));
+    cgam_status status = divergence_open(lens, of, rank, &v);
+    if (status == CGAM_OK && iterations == 0) {
+        status = evaluate_divergence(&v, U, V, &out->before, NULL, NULL);
+        out->after = out->before;
+    }
+    lbfgsfloatval_t *x = status == CGAM_OK && iterations > 0 ? lbfgs_malloc((int)(2 * half)) : NULL;
+    if (status == CGAM_OK && iterations > 0 && !x) status = cgam_fail_nomem(env, "an optimiser");
+    if (x) {
+        lbfgs_parameter_t how;
+        descent job = {&v, CGAM_OK, half, out};
+        size_t bytes = (size_t)half * sizeof *U;
+        lbfgs_parameter_init(&how);
+        how.max_iterations = (int)(iterations < 100000 ? iterations : 100000);
+        memcpy(x, U, bytes);
+        memcpy(x + half, V, bytes);
+        /* How it ended is no failure: the line search stops where f32 can no longer tell. */
+        int ended = lbfgs((int)(2 * half), x, NULL, at_point, after_step, &job, &how);
+        status = job.status;
+        if (status == CGAM_OK && ended == LBFGSERR_OUTOFMEMORY)
+            status = cgam_fail_nomem(env, "an optimiser");
+        if (out->iterations == 0) out->after = out->before;
+        if (status == CGAM_OK) {
+            memcpy(U, x, bytes);
+            memcpy(V, x + half, bytes);
+        }
+        lbfgs_free(x);
+    }
+    divergence_free(&v);
+    return status;
+}

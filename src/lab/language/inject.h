@@ -1,0 +1,97 @@
+/* inject.h: whether a model answers rightly under edits. */
+#ifndef CGAM_SRC_LAB_LANGUAGE_INJECT_H
+#define CGAM_SRC_LAB_LANGUAGE_INJECT_H
+
+#include "lab/language/baseline.h"
+#include "lab/language/study_sweep.h"
+
+/* Decides answers of one task in one of three ways. */
+typedef struct cgam_judge {
+    cgam_lm_study *study;
+    const cgam_lm_task *task;
+    cgam_lm_answer how;
+    int32_t *target; /* [queries] label of each query; -1: left out (FIRST: it begins as another) */
+    int64_t counted; /* those that are not */
+    cgam_answers answers; /* of SEQUENCE and GENERATE */
+} cgam_judge;
+
+/* Opens it for the study's task; close it with cgam_judge_close, which copes with half-open. */
+CGAM_NODISCARD cgam_status cgam_judge_open(cgam_lm_study *study, cgam_lm_answer how,
+                                           cgam_judge *out);
+void cgam_judge_close(cgam_judge *judge);
+
+/* One prompt of a query under its edits. */
+typedef struct cgam_judge_job {
+    int64_t query;
+    cgam_lm_prompt prompt;
+    cgam_lm_edits edits;
+} cgam_judge_job;
+
+/* right [count]; f1 [count], of words of the generated answer, NULL: not wanted. Jobs with the same
+ * tokens share all but the last. */
+CGAM_NODISCARD cgam_status cgam_judge_run(const cgam_judge *judge, int64_t count,
+                                          const cgam_judge_job *jobs, bool *right, double *f1);
+
+/* Whether two answers are the same but for case, outer blanks and the stops after them; *f1 the
+ * harmonic mean of precision and recall of words. */
+bool cgam_answer_same(const char *said, const char *wanted, double *f1);
+
+/* ---- The injection of one number of shots ---------------------------------------------------- */
+/* The injection of one number of shots, run in study_inject.c, told of in
+ * inject_result.c. */
+
+enum { ADD, REPLACE, KINDS };
+
+enum { RANDOM, FLIPPED, OTHER_TASK, LABEL_ROWS, CONTROLS };
+
+typedef struct cell {
+    int kind;
+    int64_t layer;
+    double scale;
+} cell;
+
+/* States by which vectors are made: with and without demonstrations, and the mean effect of each
+ * half; the other task has one mean for both. */
+typedef struct source {
+    float *with;             /* [queries, layers, d] */
+    float *shift;            /* [2, layers, d] */
+    int64_t queries, halves; /* halves: 2, or 1 where the queries are others */
+} source;
+
+typedef struct injection {
+    cgam_lm_study *study;
+    const cgam_lm_inject_opts *opts;
+    double *P; /* [d, d]; NULL: I */
+    cgam_env *env;
+    cgam_judge judge;
+    cgam_lm_result *result;
+    int64_t n, layers, d, k;
+    float *zero;            /* [n, layers, d] */
+    cgam_lm_tokens *prompt; /* [n] without demonstrations */
+    source truth, flipped, other;
+    const char *other_name;
+    cell *cells;
+    int64_t n_cells;
+    bool *right; /* [2, cells, n] under vectors of the other half, then of its own */
+    double *f1;  /* [cells, n], of the first of these */
+    float *rows; /* [d] the mean of the labels' rows */
+    bool *marks; /* [MARKS, n] */
+} injection;
+
+/* What is known of each query; the controls come last. */
+enum { ZERO, ICL, READOUT, BEST, BY_KIND, CONTROL = BY_KIND + KINDS, MARKS = CONTROL + CONTROLS };
+
+static inline bool *marks_of(const injection *t, int which) { return t->marks + which * t->n; }
+
+/* Cells chosen by what is right in them. */
+typedef struct choice {
+    int64_t cell[3]; /* on the queries of half 0, 1, and on all */
+    double held_out, held_out_ties, tied;
+} choice;
+
+/* Of cells of one kind, or KINDS: of all. right [n]: held out, query by query. */
+choice cgam_inject_choose(const injection *t, int kind, bool *right);
+/* Puts shares, cells, choices and differences; the controls must have been run. */
+void cgam_inject_put(injection *t, const choice *chosen, json_t *entry);
+
+#endif

@@ -1,0 +1,600 @@
+/* study_gates.c: the sweep's retrieval under A(alpha), alpha > 0, and with the feedback lambda^2 A^-1 p.
+ *
+ * The bank is the unembedding, raw or at unit length. The final norm acts on the states: q is the norm of the zero-shot
+ * state h; the context c is weighted and divided as h is. At alpha = 0, mode first and raw rows a word's score is then
+ * that of the sweep through its lens `gain`, up to a factor that a query's words share.
+ *
+ * Answers of several tokens: the gates recall the first, the model without demonstrations continues,
+ *   log p(answer) = log softmax(r)[a_0] + sum_t log p(a_t | prompt, a_0 .. a_t-1),
+ * and the sum is the same at every alpha and lambda, so couplings stay exact. */
+#include "lab/language/gates.h"
+#include "lab/language/study_sweep.h"
+#include "lab/language/sweep.h"
+#include "lm/lens.h"
+#include "memory/bank.h"
+#include "num/stats.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Costs in states read (study.c): alpha_crit and the spectrum, in units of d; a coupled query at one alpha. */
+enum { GATES_WORK_SPECTRUM = 6, GATES_WORK_COUPLED = 40 };
+
+typedef struct gated {
+    int64_t k;
+    struct {
+        int64_t context, query;
+    } layer[2];          /* chosen on each half, for the other */
+    double *buffer;      /* holds the next three */
+    double *q[2], *c[2]; /* [n, d], [d] */
+    double *factor[2];   /* [n] */
+    cgam_gates_input in;
+    cgam_gates_asked *asked;
+    cgam_gates_answer *answers; /* [3, n] mode first at alpha = 0, at the present alpha, coupled */
+    bool *right;                /* [6, n] labels, words: zero-shot, ICL, the current row */
+    json_t *grid;
+} gated;
+
+typedef struct gating {
+    cgam_lm_study *study;
+    const cgam_lm_gates_opts *opts;
+    cgam_env *env;
+    cgam_trial trial; /* for what the sweep knows of answers */
+    cgam_lm_result *result;
+    const cgam_lens *lens;
+    int64_t n, layers, d;
+    float *zero;           /* [n, layers, d], and where whole answers are compared */
+    double *after;         /* [n, labels] zero-shot log-probability of the tokens after the first */
+    bool *goes_on;         /* [n] are the later tokens of the right answer the greedy ones? */
+    const int32_t *tokens; /* [labels] first tokens */
+    cgam_bank *raw, *unit;
+    const cgam_bank *bank; /* one of them */
+    cgam_gates *gates;
+    int64_t alphas, count; /* count: of numbers of shots */
+    double alpha[CGAM_GATES_GRID + 1];
+    gated shot[CGAM_SHOTS_MAX];
+    cgam_gates_seconds seconds;
+} gating;
+
+/* ---- Tables and document ------------------------------------------------------------------ */
+enum { GRID_TABLE, SPECTRUM_TABLE };
+
+static void add_gate_tables(gating *g)
+{
+    cgam_lm_result_add(
+        g->result, "gates", "answers under the gate operator, by alpha and mode",
+        "shots,alpha,coupled,lambda_0,lambda_1,restricted,restricted_se,full,full_se,"
+        "neff,neff_ipr,argmax_changed,label_changed,p_max,unique_share,settled_share,"
+        "iterations");
+    cgam_lm_result_add(g->result, "gates_spectrum", "eigenvalues of Z'Z, the largest first",
+                       "mode,mu,share");
+}
+
+/* Means over queries. */
+typedef struct means {
+    double neff, neff_ipr, changed, label_changed, p, unique, settled, iterations;
+} means;
+
+static means means_of(int64_t n, const cgam_gates_answer *now, const cgam_gates_answer *before)
+{
+    means m = {0};
+    for (int64_t i = 0; i < n; i++) {
+        m.neff += now[i].log_neff_entropy;
+        m.neff_ipr += now[i].log_neff_ipr;
+        m.changed += now[i].winner != before[i].winner;
+        m.label_changed += now[i].label != before[i].label;
+        m.p += now[i].p;
+        m.unique += now[i].unique;
+        m.settled += now[i].settled;
+        m.iterations += (double)now[i].iterations;
+    }
+    double all = (double)n;
+    return (means){exp(m.neff / all), exp(m.neff_ipr / all), m.changed / all, m.label_changed / all,
+                   m.p / all,         m.unique / all,        m.settled / all, m.iterations / all};
+}
+
+static void put_mode(gating *g, gated *s, double alpha, const cgam_gates_answers *out, bool coupled,
+                     const cgam_gates_answer *now, const cgam_gates_answer *before)
+{
+    json_t *o = json_object();
+    means m = means_of(g->n, now, before);
+    bool *right[2] = {s->right + 4 * g->n, s->right + 5 * g->n};
+    cgam_share share[2];
+    for (int64_t i = 0; i < g->n; i++) {
+        int64_t target = g->trial.target[i];
+        right[0][i] = target >= 0 && now[i].label == target;
+        right[1][i] =
+            target >= 0 && now[i].winner == g->tokens[target] && (!g->goes_on || g->goes_on[i]);
+    }
+    for (int over = 0; over < 2; over++) share[over] = cgam_trial_share(&g->trial, right[over]);
+    double unique = coupled ? m.unique : (double)NAN, settled = coupled ? m.settled : (double)NAN;
+    cgam_json_put_real(o, "alpha", alpha);
+    cgam_json_put_text(o, "mode", cgam_mode_name(coupled ? CGAM_COUPLED : CGAM_FIRST));
+    cgam_json_put_real(o, "lambda", 0.5 * (out->lambda[0] + out->lambda[1]));
+    cgam_json_put(o, "lambdas", cgam_json_reals(out->lambda, 2, 1));
+    for (int over = 0; over < 2; over++) {
+        const char *of = cgam_sweep_over_name((cgam_sweep_over)over);
+        char name[32];
+        cgam_json_put_real(o, of, share[over].mean);
+        snprintf(name, sizeof name, "%s_se", of);
+        cgam_json_put_real(o, name, share[over].se);
+        snprintf(name, sizeof name, "%s_right", of);
+        cgam_trial_put_right(&g->trial, o, name, right[over]);
+    }
+    cgam_json_put_real(o, "neff", m.neff);
+    cgam_json_put_real(o, "neff_ipr", m.neff_ipr);
+    cgam_json_put_real(o, "argmax_changed", m.changed);
+    cgam_json_put_real(o, "label_changed", m.label_changed);
+    cgam_json_put_real(o, "p_max", m.p);
+    cgam_json_put_real(o, "unique_share", unique);
+    cgam_json_put_real(o, "settled_share", settled);
+    json_array_append_new(s->grid, o);
+    cgam_lm_result_row(g->result, GRID_TABLE,
+                       (double[]){(double)s->k, alpha, coupled, out->lambda[0], out->lambda[1],
+                                  share[0].mean, share[0].se, share[1].mean, share[1].se, m.neff,
+                                  m.neff_ipr, m.changed, m.label_changed, m.p, unique, settled,
+                                  coupled ? m.iterations : (double)NAN});
+}
+
+static void put_gate_rows(gating *g, gated *s, double alpha, const cgam_gates_answers *out)
+{
+    if (!s->grid) s->grid = json_array();
+    if (!g->opts->no_first) put_mode(g, s, alpha, out, false, out->first, s->answers);
+    if (out->coupled) put_mode(g, s, alpha, out, true, out->coupled, out->first);
+}
+
+/* ---- The document ------------------------------------------------------------------------- */
+static void put_own(gating *g, const gated *s, json_t *entry, const char *name, int which)
+{
+    json_t *o = json_object();
+    for (int over = 0; over < 2; over++) {
+        const char *of = cgam_sweep_over_name((cgam_sweep_over)over);
+        const bool *right = s->right + (2 * which + over) * g->n;
+        char key[32];
+        cgam_json_put_real(o, of, cgam_trial_share(&g->trial, right).mean);
+        snprintf(key, sizeof key, "%s_right", of);
+        cgam_trial_put_right(&g->trial, o, key, right);
+    }
+    cgam_json_put(entry, name, o);
+}
+
+static json_t *shot_json(gating *g, gated *s)
+{
+    json_t *entry = json_object(), *layers = json_array();
+    cgam_json_put_int(entry, "k", s->k);
+    cgam_json_put_int(entry, "queries", g->trial.counted);
+    cgam_json_put_int(entry, "left_out", g->n - g->trial.counted);
+    for (int h = 0; h < 2; h++) {
+        json_t *o = json_object();
+        cgam_json_put_int(o, "context_layer", s->layer[h].context);
+        cgam_json_put_int(o, "query_layer", s->layer[h].query);
+        json_array_append_new(layers, o);
+    }
+    cgam_json_put(entry, "layers", layers);
+    put_own(g, s, entry, "zero_shot", 0);
+    put_own(g, s, entry, "icl", 1);
+    cgam_json_put(entry, "grid", s->grid ? s->grid : json_array());
+    s->grid = NULL;
+    return entry;
+}
+
+static void put_spectrum(gating *g, const cgam_gates_info *info)
+{
+    double total = 0;
+    for (int64_t k = 0; k < info->modes; k++) total += info->mu[k];
+    for (int64_t k = 0; k < info->modes; k++) {
+        double mu = info->mu[info->modes - 1 - k];
+        cgam_lm_result_row(g->result, SPECTRUM_TABLE,
+                           (double[]){(double)k, mu, total > 0 ? mu / total : (double)NAN});
+    }
+    cgam_json_put_real(g->result->doc, "mu_share",
+                       total > 0 ? info->gram.mu_max / total : (double)NAN);
+}
+
+static void put_gates(gating *g)
+{
+    json_t *doc = g->result->doc, *shots = json_array(), *seconds = json_object();
+    cgam_gates_info info = cgam_gates_describe(g->gates);
+    cgam_bank_info bank = cgam_bank_describe(g->bank);
+    const cgam_critical *crit = &info.critical;
+    cgam_lm_result_describe(g->result, g->study, g->trial.task);
+    cgam_json_put_text(doc, "answer", cgam_lm_answer_name(cgam_lm_task_answer(g->trial.task)));
+    cgam_json_put_text(doc, "rows", g->opts->unit ? "unit" : "raw");
+    cgam_json_put_real(doc, "alpha_crit", isnan(crit->alpha) ? crit->alpha_lo : crit->alpha);
+    cgam_json_put(doc, "alpha_crit_bounds",
+                  cgam_json_reals((double[]){crit->alpha_lo, crit->alpha_hi}, 2, 1));
+    cgam_json_put_real(doc, "norm_min", bank.norm_min);
+    cgam_json_put_real(doc, "norm_max", bank.norm_max);
+    cgam_json_put_real(doc, "mu_min", info.gram.mu_min);
+    cgam_json_put_real(doc, "mu_max", info.gram.mu_max);
+    cgam_json_put_int(doc, "rank", info.gram.rank);
+    put_spectrum(g, &info);
+    cgam_json_put_text(doc, "over", cgam_sweep_over_name(g->opts->over));
+    cgam_json_put_text(doc, "lambda_scale", g->opts->absolute ? "absolute" : "relative");
+    cgam_json_put_bool(doc, "in_sample", g->opts->in_sample);
+    cgam_json_put(doc, "alphas", cgam_json_reals(g->alpha, g->alphas, 1));
+    cgam_json_put_real(seconds, "set_up", g->seconds.set_up);
+    cgam_json_put_real(seconds, "first", g->seconds.first);
+    cgam_json_put_real(seconds, "coupled", g->seconds.coupled);
+    cgam_json_put(doc, "seconds", seconds);
+    for (int64_t k = 0; k < g->count; k++) json_array_append_new(shots, shot_json(g, &g->shot[k]));
+    cgam_json_put(doc, "shots", shots);
+}
+
+/* ---- The experiment ----------------------------------------------------------------------- */
+enum { QUERIES_LEAST = 4 };
+
+/* ---- Layers ------------------------------------------------------------------------------- */
+/* A sweep over the layers that are not given, with the contexts of true demonstrations. */
+static cgam_status sweep_layers(gating *g, gated *s, const cgam_sweep_input *in,
+                                const cgam_sweep_context *contexts)
+{
+    const cgam_lm_gates_opts *o = g->opts;
+    cgam_sweep *sweep = NULL;
+    cgam_sweep_best best;
+    float *one = NULL;
+    cgam_sweep_input over = *in;
+    cgam_sweep_answers whole = {0};
+    cgam_status status = CGAM_OK;
+    if (in->answers) whole = *in->answers;
+    if (o->query_layer >= 0) { /* zero, and behind it what comes after beginnings of answers */
+        int64_t rows = g->n * (in->answers ? whole.beginnings : 1);
+        one = cgam_alloc(g->env, (size_t)(rows * g->d), sizeof *one);
+        if (!one) return cgam_fail_nomem(g->env, "states of a layer");
+        for (int64_t i = 0; i < rows; i++)
+            memcpy(one + i * g->d, g->zero + (i * g->layers + o->query_layer) * g->d,
+                   (size_t)g->d * sizeof *one);
+        over.zero = one;
+        over.layers = 1;
+        whole.states = one + g->n * g->d;
+        if (in->answers) over.answers = &whole;
+    }
+    int64_t first = o->context_layer >= 0 ? o->context_layer : 0;
+    int64_t count = o->context_layer >= 0 ? 1 : g->layers;
+    cgam_lm_work_begin(
+        g->study, cgam_lm_reading_work(g->study, CGAM_WORK_SWEEP * (double)(g->n * over.layers)));
+    status = cgam_sweep_new(g->lens, &over, count, contexts + first, &g->study->progress, &sweep);
+    if (status == CGAM_OK) status = cgam_sweep_choose(sweep, o->over, 0, count, NULL, &best);
+    for (int h = 0; h < 2 && status == CGAM_OK; h++) {
+        s->layer[h].context = first + best.half[h].context;
+        s->layer[h].query = o->query_layer >= 0 ? o->query_layer : best.half[h].query_layer;
+    }
+    cgam_sweep_free(sweep);
+    cgam_free(g->env, one);
+    return status;
+}
+
+/* Queries, contexts and factors of both halves, as gates.h takes them. */
+static void make_input(gating *g, gated *s, const cgam_sweep_input *in,
+                       const cgam_sweep_context *contexts)
+{
+    const float *bias = cgam_lens_bias(g->lens);
+    for (int h = 0; h < 2; h++) {
+        int64_t layer = s->layer[h].query;
+        const cgam_sweep_context *c = &contexts[s->layer[h].context];
+        double scale = cgam_sweep_scale(in, g->d, c, layer, h);
+        cgam_lens_state(g->lens, CGAM_LENS_GAIN, c->half[h], s->c[h]);
+        for (int64_t j = 0; j < g->d; j++) s->c[h][j] *= scale;
+        for (int64_t i = 0; i < g->n; i++) {
+            double *x = s->q[h] + i * g->d;
+            s->factor[h][i] = 1 / cgam_lens_state(g->lens, CGAM_LENS_NORM,
+                                                  g->zero + (i * g->layers + layer) * g->d, x);
+            for (int64_t j = 0; bias && j < g->d; j++) x[j] += (double)bias[j];
+        }
+    }
+    bool same = s->layer[0].query == s->layer[1].query;
+    s->in = (cgam_gates_input){.queries = g->n,
+                               .q = {s->q[0], same ? s->q[0] : s->q[1]},
+                               .c = {s->c[0], s->c[1]},
+                               .factor = {s->factor[0], s->factor[1]},
+                               .labels = g->trial.labels,
+                               .tokens = g->tokens,
+                               .target = g->trial.target,
+                               .after = g->after,
+                               .goes_on = g->goes_on,
+                               .over = g->opts->over};
+}
+
+/* ---- One number of shots ------------------------------------------------------------------ */
+static void gated_free(gating *g, gated *s)
+{
+    cgam_gates_asked_free(s->asked);
+    cgam_free_all(g->env, s->buffer, s->answers, s->right);
+    json_decref(s->grid);
+}
+
+static cgam_status alloc_shot(gating *g, gated *s)
+{
+    size_t n = (size_t)g->n, d = (size_t)g->d;
+    s->buffer = cgam_alloc(g->env, 2 * (n * d + d + n), sizeof *s->buffer);
+    s->answers = cgam_zalloc(g->env, 3 * n, sizeof *s->answers);
+    s->right = cgam_zalloc(g->env, 6 * n, sizeof *s->right);
+    if (!s->buffer || !s->answers || !s->right) return cgam_fail_nomem(g->env, "gates");
+    for (int h = 0; h < 2; h++) {
+        s->q[h] = s->buffer + (size_t)h * n * d;
+        s->c[h] = s->buffer + 2 * n * d + (size_t)h * d;
+        s->factor[h] = s->buffer + 2 * n * d + 2 * d + (size_t)h * n;
+    }
+    return CGAM_OK;
+}
+
+/* What the model itself makes of answers after their first token. */
+static cgam_status read_rest(gating *g)
+{
+    const cgam_trial *t = &g->trial;
+    if (!t->answers) return CGAM_OK;
+    cgam_whole *w = cgam_alloc(g->env, (size_t)g->n, sizeof *w);
+    g->after = cgam_alloc(g->env, (size_t)(g->n * t->labels), sizeof *g->after);
+    g->goes_on = cgam_alloc(g->env, (size_t)g->n, sizeof *g->goes_on);
+    cgam_status status = w && g->after && g->goes_on ? CGAM_OK : cgam_fail_nomem(g->env, "answers");
+    cgam_trial_states own = cgam_trial_own(t, false);
+    if (status == CGAM_OK)
+        status = cgam_answers_read(t->answers, t->lens, CGAM_LENS_NORM, NULL, own.stride, own.after,
+                                   own.stride, g->after, w);
+    for (int64_t i = 0; i < g->n && status == CGAM_OK; i++) g->goes_on[i] = w[i].greedy;
+    cgam_free(g->env, w);
+    return status;
+}
+
+static cgam_status gated_open(gating *g, int64_t k, gated *s)
+{
+    const cgam_lm_gates_opts *o = g->opts;
+    const cgam_answers *answers = g->trial.answers;
+    cgam_sweep_answers whole = {0};
+    float *icl = NULL;
+    float *shift = cgam_alloc(g->env, (size_t)(2 * g->layers * g->d), sizeof *shift);
+    cgam_sweep_context *contexts = cgam_alloc(g->env, (size_t)g->layers, sizeof *contexts);
+    s->k = k;
+    cgam_status status = shift && contexts ? alloc_shot(g, s) : cgam_fail_nomem(g->env, "contexts");
+    if (status == CGAM_OK)
+        status = cgam_answers_states(answers, g->study, g->trial.task, k, CGAM_DEMOS_TRUE, &icl,
+                                     &g->trial.icl_after);
+    if (answers) whole = cgam_answers_sweep(answers, g->trial.zero_after);
+    for (int64_t l = 0; l < g->layers && status == CGAM_OK; l++)
+        for (int h = 0; h < 2; h++) {
+            float *to = shift + (2 * l + h) * g->d;
+            cgam_baseline_shift(g->n, g->layers, g->d, icl, g->zero, l, o->in_sample ? 2 : h, to);
+            contexts[l].half[h] = to;
+        }
+    const cgam_sweep_input in = {.queries = g->n,
+                                 .layers = g->layers,
+                                 .zero = g->zero,
+                                 .labels = g->trial.labels,
+                                 .tokens = g->tokens,
+                                 .target = g->trial.target,
+                                 .answers = answers ? &whole : NULL,
+                                 .lens = g->trial.kind,
+                                 .grid = CGAM_SWEEP_LAMBDAS,
+                                 .lambda = cgam_sweep_lambdas,
+                                 .relative = !o->absolute,
+                                 .in_sample = o->in_sample};
+    for (int h = 0; h < 2; h++) {
+        s->layer[h].context = o->context_layer;
+        s->layer[h].query = o->query_layer;
+    }
+    if (status == CGAM_OK && (o->context_layer < 0 || o->query_layer < 0))
+        status = sweep_layers(g, s, &in, contexts);
+    if (status == CGAM_OK) make_input(g, s, &in, contexts);
+    g->trial.icl = icl;
+    bool *own[2][2] = {{s->right, s->right + g->n}, {s->right + 2 * g->n, s->right + 3 * g->n}};
+    if (status == CGAM_OK) status = cgam_trial_answers(&g->trial, false, own[0]);
+    if (status == CGAM_OK) status = cgam_trial_answers(&g->trial, true, own[1]);
+    if (status == CGAM_OK) status = cgam_gates_ask(g->gates, &s->in, &s->asked);
+    cgam_free_all(g->env, icl, shift, contexts);
+    return status;
+}
+
+/* ---- The study ---------------------------------------------------------------------------- */
+cgam_lm_gates_opts cgam_lm_gates_opts_default(void)
+{
+    return (cgam_lm_gates_opts){.context_layer = -1, .query_layer = -1, .over = CGAM_OVER_LABELS};
+}
+
+static cgam_status check_study(const gating *g)
+{
+    const cgam_lm_gates_opts *o = g->opts;
+    const struct {
+        const char *name;
+        int64_t layer;
+    } given[] = {{"context-layer", o->context_layer}, {"query-layer", o->query_layer}};
+    if (g->study->shots[g->study->n_shots - 1] == 0)
+        return cgam_fail(g->env, CGAM_E_ARG, "shots: a context needs demonstrations, 1 or more");
+    if (g->n < QUERIES_LEAST)
+        return cgam_fail(g->env, CGAM_E_ARG, "queries: %lld are too few for two halves",
+                         (long long)g->n);
+    if (o->no_first && o->no_coupled) return cgam_fail(g->env, CGAM_E_ARG, "modes: none is left");
+    for (int i = 0; i < 2; i++)
+        if (given[i].layer >= g->layers)
+            return cgam_fail(g->env, CGAM_E_ARG, "%s is %lld, the model has 0 to %lld",
+                             given[i].name, (long long)given[i].layer, (long long)g->layers - 1);
+    for (int64_t i = 0; i < o->n_alphas; i++)
+        if (!(o->alphas[i] >= 0) || !isfinite(o->alphas[i]))
+            return cgam_fail(g->env, CGAM_E_ARG, "alphas: %g, each is 0 or more and finite",
+                             o->alphas[i]);
+    if (o->n_alphas >= CGAM_GATES_GRID)
+        return cgam_fail(g->env, CGAM_E_ARG, "alphas: at most %d numbers", CGAM_GATES_GRID - 1);
+    return cgam_lm_task_several(g->study, g->trial.task);
+}
+
+/* The grid, or what was given, rising from 0. */
+static cgam_status make_alphas(gating *g)
+{
+    const cgam_lm_gates_opts *o = g->opts;
+    cgam_gates_info info = cgam_gates_describe(g->gates);
+    g->alphas = o->n_alphas ? 1 : cgam_gates_grid(g->gates, g->alpha);
+    for (int64_t i = 0; i < o->n_alphas; i++) {
+        if (!(o->alphas[i] < info.critical.alpha_lo))
+            return cgam_fail(g->env, CGAM_E_ARG,
+                             "alphas: %g is not below alpha_crit = %.9g of these rows",
+                             o->alphas[i], info.critical.alpha_lo);
+        int64_t at = g->alphas;
+        while (g->alpha[at - 1] > o->alphas[i]) at--;
+        if (g->alpha[at - 1] == o->alphas[i]) continue;
+        memmove(g->alpha + at + 1, g->alpha + at, (size_t)(g->alphas - at) * sizeof *g->alpha);
+        g->alpha[at] = o->alphas[i];
+        g->alphas++;
+    }
+    return CGAM_OK;
+}
+
+static cgam_status open_lens(gating *g)
+{
+    cgam_status status = cgam_lm_study_lens(g->study, &g->lens);
+    if (status != CGAM_OK) return status;
+    g->trial.lens = g->lens;
+    g->trial.kind = !g->lens->shifted ? CGAM_LENS_GAIN : CGAM_LENS_NORM;
+    if (!cgam_lens_has_norm(g->lens) || (cgam_lens_offset(g->lens) && !cgam_lens_bias(g->lens)))
+        return cgam_fail(g->env, CGAM_E_UNSUPPORTED,
+                         "this model's scores are not the products of its unembedding with the "
+                         "final norm alone: its rows are no bank to gate");
+    return CGAM_OK;
+}
+
+static cgam_status open_bank(gating *g)
+{
+    cgam_status status = cgam_lm_bank(g->study->lm, CGAM_LENS_RAW, CGAM_F32, &g->raw);
+    cgam_bank_opts opts = cgam_bank_opts_default();
+    opts.normalize = true;
+    g->bank = g->raw;
+    if (status == CGAM_OK && g->opts->unit) {
+        status = cgam_bank_new(g->env, g->raw->Z.data, CGAM_F32, g->raw->info.n, g->raw->info.d,
+                               &opts, &g->unit);
+        g->bank = g->unit;
+    }
+    cgam_lm_work_begin(g->study,
+                       cgam_lm_reading_work(g->study, GATES_WORK_SPECTRUM * (double)g->d));
+    return status == CGAM_OK ? cgam_gates_new(g->bank, &g->study->progress, &g->gates) : status;
+}
+
+/* What an alpha costs, as states that are read: a Gram matrix, and some passes for each query. */
+static double work_of(const gating *g)
+{
+    double each = g->opts->no_coupled ? 2 : GATES_WORK_COUPLED;
+    return (g->opts->unit ? 0.2 : 1) * (double)g->d + each * (double)(g->n * g->count);
+}
+
+/* One number of shots at an alpha: from an earlier run into out, or out for runs to come. */
+static cgam_status keep_answers(gating *g, int64_t k, double alpha, bool find, bool *found,
+                                cgam_gates_answers *out)
+{
+    const cgam_lm_gates_opts *o = g->opts;
+    struct {
+        const char *name;
+        void *bytes;
+        size_t size;
+    } of[] = {{"lambda", out->lambda, sizeof out->lambda},
+              {"chosen", out->chosen, sizeof out->chosen},
+              {"first", out->first, (size_t)g->n * sizeof *out->first},
+              {"coupled", out->coupled, (size_t)g->n * sizeof *out->coupled}};
+    cgam_status status = CGAM_OK;
+    for (int i = 0; i < (out->coupled ? 4 : 3) && status == CGAM_OK; i++) {
+        char key[160];
+        snprintf(key, sizeof key, "gates %d %d %d %d %d %lld %lld %a %lld %s",
+                 g->trial.answers != NULL, o->unit, (int)o->over, o->absolute, o->in_sample,
+                 (long long)o->context_layer, (long long)o->query_layer, alpha,
+                 (long long)g->shot[k].k, of[i].name);
+        if (find) *found = *found && cgam_kept_find(g->study, key, of[i].bytes, of[i].size);
+        else status = cgam_kept_add(g->study, key, of[i].bytes, of[i].size);
+    }
+    return status;
+}
+
+static cgam_status run_alphas(gating *g)
+{
+    cgam_gates_asked *asked[CGAM_SHOTS_MAX];
+    cgam_status status = CGAM_OK;
+    for (int64_t i = 0; i < g->alphas && status == CGAM_OK; i++) {
+        cgam_gates_answers out[CGAM_SHOTS_MAX];
+        memset(out, 0, sizeof out);
+        cgam_lm_work_begin(g->study, cgam_lm_reading_work(g->study, work_of(g)));
+        cgam_progress_count(&g->study->progress, "gates", i, g->alphas, "alphas");
+        for (int64_t k = 0; k < g->count; k++) {
+            asked[k] = g->shot[k].asked;
+            out[k].first = g->shot[k].answers + (i == 0 ? 0 : g->n);
+            if (!g->opts->no_coupled) out[k].coupled = g->shot[k].answers + 2 * g->n;
+        }
+        bool found = true;
+        for (int64_t k = 0; k < g->count && status == CGAM_OK; k++)
+            status = keep_answers(g, k, g->alpha[i], true, &found, &out[k]);
+        if (status == CGAM_OK && !found) {
+            status = cgam_gates_at(g->gates, g->alpha[i], g->count, asked, out, &g->seconds);
+            for (int64_t k = 0; k < g->count && status == CGAM_OK; k++)
+                status = keep_answers(g, k, g->alpha[i], false, NULL, &out[k]);
+        }
+        for (int64_t k = 0; k < g->count && status == CGAM_OK; k++)
+            put_gate_rows(g, &g->shot[k], g->alpha[i], &out[k]);
+    }
+    return status;
+}
+
+double cgam_lm_gates_work(const cgam_lm_study *study, const cgam_lm_gates_opts *opts)
+{
+    cgam_lm_gates_opts o = opts ? *opts : cgam_lm_gates_opts_default();
+    double n = (double)study->task.queries, d = (double)study->info.width;
+    double sweeps = o.context_layer < 0 || o.query_layer < 0
+                        ? CGAM_WORK_SWEEP * n * (double)(study->info.layers + 1)
+                        : 0;
+    double shots = (double)study->n_shots - 1, alphas = o.n_alphas ? (double)o.n_alphas + 1 : 12;
+    double each = o.no_coupled ? 2 : GATES_WORK_COUPLED;
+    return GATES_WORK_SPECTRUM * d + sweeps * shots +
+           alphas * ((o.unit ? 0.2 : 1) * d + each * n * shots);
+}
+
+static cgam_status run_gates(gating *g)
+{
+    cgam_status status = cgam_lm_plan_readings(g->study, cgam_lm_gates_work(g->study, g->opts));
+    if (status == CGAM_OK)
+        status = cgam_answers_states(g->trial.answers, g->study, g->trial.task, 0, CGAM_DEMOS_TRUE,
+                                     &g->zero, &g->trial.zero_after);
+    g->trial.zero = g->zero;
+    if (status == CGAM_OK) status = read_rest(g);
+    if (status == CGAM_OK) status = open_bank(g);
+    if (status == CGAM_OK) status = make_alphas(g);
+    for (int64_t i = 1; i < g->study->n_shots && status == CGAM_OK; i++)
+        status = gated_open(g, g->study->shots[i], &g->shot[g->count++]);
+    if (status == CGAM_OK) status = run_alphas(g);
+    if (status == CGAM_OK) put_gates(g);
+    return status;
+}
+
+cgam_status cgam_lm_gates(cgam_lm_study *study, const cgam_lm_gates_opts *opts,
+                          cgam_lm_result **out)
+{
+    cgam_lm_gates_opts o = opts ? *opts : cgam_lm_gates_opts_default();
+    gating *g = cgam_zalloc(study->env, 1, sizeof *g);
+    *out = NULL;
+    if (!g) return cgam_fail_nomem(study->env, "gates");
+    *g = (gating){.study = study,
+                  .opts = &o,
+                  .env = study->env,
+                  .n = study->task.queries,
+                  .layers = study->info.layers + 1,
+                  .d = study->info.width,
+                  .trial = {.study = study,
+                            .task = &study->task,
+                            .env = study->env,
+                            .n = study->task.queries,
+                            .layers = study->info.layers + 1,
+                            .d = study->info.width,
+                            .labels = study->task.labels}};
+    cgam_status status = check_study(g);
+    if (status == CGAM_OK) status = cgam_lm_task_label(study, &study->task);
+    const cgam_answers *answers = g->trial.answers = study->task.answers;
+    g->tokens = answers ? answers->first : study->task.tokens;
+    g->trial.target = answers ? answers->target : study->task.target;
+    g->trial.counted = answers ? g->n : study->task.counted;
+    if (status == CGAM_OK) status = open_lens(g);
+    if (status == CGAM_OK) status = cgam_lm_result_new(study, &g->result);
+    if (status == CGAM_OK) {
+        g->trial.result = g->result;
+        add_gate_tables(g);
+        status = cgam_lm_result_end(g->result, run_gates(g), out);
+    }
+    for (int64_t k = 0; k < g->count; k++) gated_free(g, &g->shot[k]);
+    cgam_gates_free(g->gates);
+    cgam_bank_free(g->unit);
+    cgam_bank_free(g->raw);
+    cgam_free_all(g->env, g->zero, g->after, g->goes_on);
+    cgam_free(study->env, g);
+    return status;
+}

@@ -1,0 +1,482 @@
+/* study_inject.c: the sweep inside the model.
+ *
+ * A cell is a kind of edit, a layer and a scale. In every cell each query's prompt without
+ * demonstrations is run with its last token edited there, twice: under the vector of the other half of
+ * the queries, which is what is shown, and under that of its own half, by which cells are chosen. All
+ * runs of a query share the tokens before the last, so a cell costs one token. Where first tokens are
+ * judged, what the model says without edits is read off the states that the vectors are made of.
+ *
+ * Vectors of half h after layer l: ADD has P times the mean over h of (state with demonstrations -
+ * without), REPLACE the state with demonstrations of the next query of h. */
+#include "lab/language/inject.h"
+#include "lab/language/study_sweep.h"
+#include "lm/lens.h"
+
+#include "lab/language/fit.h"
+#include "lab/language/sweep.h"
+#include <cgam/base.h>
+#include <math.h>
+#include <string.h>
+
+enum { QUERIES_LEAST = 4, OTHER_QUERIES = 40 };
+
+/* ---- Vectors ------------------------------------------------------------------------------ */
+static void source_free(cgam_env *env, source *s)
+{
+    cgam_free_all(env, s->with, s->shift);
+    *s = (source){0};
+}
+
+static cgam_status source_fill(const injection *t, int64_t queries, const float *without,
+                               int64_t halves, source *s)
+{
+    s->queries = queries;
+    s->halves = halves;
+    s->shift = cgam_alloc(t->env, (size_t)(2 * t->layers * t->d), sizeof *s->shift);
+    if (!s->shift) return cgam_fail_nomem(t->env, "vectors");
+    for (int64_t h = 0; h < 2; h++)
+        for (int64_t l = 0; l < t->layers; l++)
+            cgam_baseline_shift(queries, t->layers, t->d, s->with, without, l,
+                                halves == 2 ? (int)h : 2, s->shift + (h * t->layers + l) * t->d);
+    return t->P ? cgam_projection_apply(t->env, t->P, t->d, 2 * t->layers, s->shift) : CGAM_OK;
+}
+
+/* The query of half `half` whose state stands for the demonstrations when query i is asked: the one
+ * beside it, or the next one of its own half. */
+static int64_t dummy_of(const source *s, int64_t i, int64_t half)
+{
+    if (s->halves == 1) return i % s->queries;
+    int64_t of_half = (s->queries + 1 - half) / 2; /* half, half + 2, .. */
+    int64_t rank = i / 2 + (i % 2 == half ? 1 : 0);
+    return half + 2 * (rank % of_half);
+}
+
+static const float *vector_for(const injection *t, const source *s, const cell *c, int64_t i,
+                               int64_t half)
+{
+    return c->kind == ADD ? s->shift + (half * t->layers + c->layer) * t->d
+                          : s->with + (dummy_of(s, i, half) * t->layers + c->layer) * t->d;
+}
+
+static double norm_of(const float *v, int64_t d)
+{
+    double sum = 0;
+    for (int64_t j = 0; j < d; j++) sum += (double)v[j] * (double)v[j];
+    return sqrt(sum);
+}
+
+/* v / |v| times a norm. */
+static void scale_to_norm(float *v, int64_t d, double norm)
+{
+    double own = norm_of(v, d), factor = own > 0 ? norm / own : 0;
+    for (int64_t j = 0; j < d; j++) v[j] = (float)(factor * (double)v[j]);
+}
+
+/* The vector of a control in place of `truth`: of the same norm where it is none of demonstrations. */
+static void control_vector(const injection *t, int control, const cell *c, int64_t i, int64_t half,
+                           float *out)
+{
+    double norm = norm_of(vector_for(t, &t->truth, c, i, half), t->d);
+    if (control == FLIPPED || control == OTHER_TASK) {
+        memcpy(out, vector_for(t, control == FLIPPED ? &t->flipped : &t->other, c, i, half),
+               (size_t)t->d * sizeof *out);
+        return;
+    }
+    cgam_rng rng = cgam_rng_stream(t->study->seed, (UINT64_C(1) << 59) + (uint64_t)i);
+    for (int64_t j = 0; j < t->d; j++)
+        out[j] = control == RANDOM ? (float)cgam_rng_normal(&rng) : t->rows[j];
+    scale_to_norm(out, t->d, norm);
+}
+
+/* Capitals, or antonyms where the task has to do with countries itself. */
+cgam_status cgam_lm_inject_other(const cgam_lm_study *study, int64_t k, cgam_lm_task *out)
+{
+    const char *name = study->task.name;
+    int64_t n = study->task.queries;
+    bool countries = strcmp(name, "facts") == 0 || strcmp(name, "capitals") == 0 ||
+                     strcmp(name, "currencies") == 0 || strcmp(name, "continents") == 0;
+    return cgam_lm_task_shipped(study, countries ? "antonyms" : "capitals",
+                                n < OTHER_QUERIES ? n : OTHER_QUERIES, k, out);
+}
+
+static cgam_status open_other(injection *t)
+{
+    cgam_lm_task task;
+    float *without = NULL;
+    cgam_status status = cgam_lm_inject_other(t->study, t->k, &task);
+    if (status != CGAM_OK) return status;
+    t->other_name = task.name;
+    status = cgam_lm_states(t->study, &task, 0, CGAM_DEMOS_TRUE, &without);
+    if (status == CGAM_OK)
+        status = cgam_lm_states(t->study, &task, t->k, CGAM_DEMOS_TRUE, &t->other.with);
+    if (status == CGAM_OK) status = source_fill(t, task.queries, without, 1, &t->other);
+    cgam_free(t->env, without);
+    cgam_lm_task_close(t->env, &task);
+    return status;
+}
+
+/* The mean of the rows of the answers' first tokens. */
+static cgam_status open_rows(injection *t)
+{
+    const cgam_lens *lens;
+    const cgam_lm_task *task = &t->study->task;
+    cgam_status status = cgam_lm_study_lens(t->study, &lens);
+    for (int64_t l = 0; l < task->labels && status == CGAM_OK; l++) {
+        cgam_lm_tokens word;
+        status = cgam_lm_answer_tokens(t->study, task->prompts, task->eval->label[l].word, &word);
+        for (int64_t j = 0; j < t->d && status == CGAM_OK; j++)
+            t->rows[j] += cgam_lens_row(lens, word.tokens[0])[j] / (float)task->labels;
+        cgam_lm_tokens_free(t->study->lm, word.tokens);
+    }
+    return status;
+}
+
+/* ---- Runs --------------------------------------------------------------------------------- */
+/* Whether the right token comes first after states [n, layers, d]. */
+static cgam_status read_off(injection *t, const cgam_lens *lens, const float *states, bool *right)
+{
+    const cgam_lm_task *task = &t->study->task;
+    int32_t *token = cgam_alloc(t->env, (size_t)t->n, sizeof *token);
+    cgam_answer *answer = cgam_zalloc(t->env, (size_t)t->n, sizeof *answer);
+    cgam_status status = token && answer ? CGAM_OK : cgam_fail_nomem(t->env, "answers");
+    for (int64_t i = 0; i < t->n && status == CGAM_OK; i++)
+        token[i] = t->judge.target[i] < 0 ? -1 : task->tokens[t->judge.target[i]];
+    if (status == CGAM_OK)
+        status = cgam_lens_judge(lens, CGAM_LENS_NORM, t->n, states + (t->layers - 1) * t->d,
+                                 t->layers * t->d, token, 0, NULL, answer);
+    for (int64_t i = 0; i < t->n && status == CGAM_OK; i++)
+        right[i] = token[i] >= 0 && answer[i].rank == 0;
+    cgam_free_all(t->env, token, answer);
+    return status;
+}
+
+/* Every query with k demonstrations, whose states are these, no edits. */
+static cgam_status run_plain(injection *t, int64_t k, const float *states, bool *right)
+{
+    const cgam_lens *lens;
+    cgam_status status = cgam_lm_study_lens(t->study, &lens);
+    if (status == CGAM_OK && t->judge.how == CGAM_ANSWER_FIRST && cgam_lens_has_norm(lens))
+        return read_off(t, lens, states, right);
+    cgam_lm_tokens *tokens = cgam_zalloc(t->env, (size_t)t->n, sizeof *tokens);
+    cgam_judge_job *jobs = cgam_zalloc(t->env, (size_t)t->n, sizeof *jobs);
+    if (status == CGAM_OK && (!tokens || !jobs)) status = cgam_fail_nomem(t->env, "prompts");
+    for (int64_t i = 0; i < t->n && status == CGAM_OK; i++) {
+        status = cgam_lm_task_tokens(t->study, &t->study->task, i, k, &tokens[i]);
+        jobs[i] = (cgam_judge_job){.query = i, .prompt = {tokens[i].tokens, tokens[i].count}};
+    }
+    if (status == CGAM_OK) status = cgam_judge_run(&t->judge, t->n, jobs, right, NULL);
+    for (int64_t i = 0; tokens && i < t->n; i++)
+        cgam_lm_tokens_free(t->study->lm, tokens[i].tokens);
+    cgam_free_all(t->env, tokens, jobs);
+    return status;
+}
+
+/* Edits of the last tokens of queries, to be run together. */
+typedef struct lot {
+    int64_t capacity, jobs; /* capacity: a query's edits more than are run at once */
+    cgam_lm_edit *edit;     /* [capacity] */
+    cgam_judge_job *job;
+    int64_t *place; /* where its answer goes */
+    bool *right;
+    double *f1;
+} lot;
+
+static void lot_close(cgam_env *env, lot *r)
+{
+    cgam_free_all(env, r->edit, r->job, r->place, r->right, r->f1);
+}
+
+enum { AT_ONCE = 1024 }; /* edits: some seconds, and full batches in either engine */
+
+static cgam_status lot_open(cgam_env *env, int64_t each, lot *r)
+{
+    size_t capacity = (size_t)(AT_ONCE + each);
+    *r = (lot){.capacity = (int64_t)capacity,
+               .edit = cgam_alloc(env, capacity, sizeof *r->edit),
+               .job = cgam_alloc(env, capacity, sizeof *r->job),
+               .place = cgam_alloc(env, capacity, sizeof *r->place),
+               .right = cgam_zalloc(env, capacity, sizeof *r->right),
+               .f1 = cgam_zalloc(env, capacity, sizeof *r->f1)};
+    bool fine = r->edit && r->job && r->place && r->right && r->f1;
+    return fine ? CGAM_OK : cgam_fail_nomem(env, "edits");
+}
+
+/* Query i with v put on its last token. */
+static void lot_add(const injection *t, lot *r, int64_t i, const cell *c, const float *v,
+                    int64_t place)
+{
+    cgam_lm_edit *e = &r->edit[r->jobs];
+    *e = cgam_lm_edit_default();
+    e->layer = c->layer;
+    e->kind = c->kind == ADD ? CGAM_LM_ADD : CGAM_LM_REPLACE;
+    e->scale = c->scale;
+    e->vector = v;
+    r->job[r->jobs] = (cgam_judge_job){i, {t->prompt[i].tokens, t->prompt[i].count}, {e, 1}};
+    r->place[r->jobs++] = place;
+}
+
+/* The answers of a lot, unless an earlier run has them: which it is and all that it depends on. */
+static cgam_status lot_judge(injection *t, const char *what, lot *r)
+{
+    const cgam_lm_inject_opts *o = t->opts;
+    char key[160], also[170];
+    size_t jobs = (size_t)r->jobs;
+    uint64_t cells = CGAM_HASH;
+    for (int64_t i = 0; i < r->jobs; i++) {
+        const cgam_lm_edit *e = &r->edit[i];
+        int64_t of[] = {r->place[i], e->layer, e->kind};
+        cells = cgam_hash(cells, of, sizeof of);
+        cells = cgam_hash(cells, &e->scale, sizeof e->scale);
+    }
+    snprintf(key, sizeof key, "inject %s %lld %s %016llx %.80s", what, (long long)t->k,
+             cgam_lm_answer_name(o->answer), (unsigned long long)cells,
+             o->projection ? o->projection : "");
+    snprintf(also, sizeof also, "%s f1", key);
+    if (cgam_kept_find(t->study, key, r->right, jobs * sizeof *r->right) &&
+        cgam_kept_find(t->study, also, r->f1, jobs * sizeof *r->f1))
+        return CGAM_OK;
+    cgam_status status = cgam_judge_run(&t->judge, r->jobs, r->job, r->right, r->f1);
+    if (status == CGAM_OK) status = cgam_kept_add(t->study, key, r->right, jobs * sizeof *r->right);
+    return status == CGAM_OK ? cgam_kept_add(t->study, also, r->f1, jobs * sizeof *r->f1) : status;
+}
+
+/* Runs them once there are enough, or `last`: answers to right[place], and to f1[place] below f1_end. */
+static cgam_status lot_run(injection *t, const char *what, lot *r, bool last, bool *right,
+                           double *f1, int64_t f1_end)
+{
+    if (r->jobs == 0 || (r->jobs < AT_ONCE && !last)) return CGAM_OK;
+    cgam_status status = lot_judge(t, what, r);
+    for (int64_t j = 0; j < r->jobs && status == CGAM_OK; j++) {
+        right[r->place[j]] = r->right[j];
+        if (r->place[j] < f1_end) f1[r->place[j]] = r->f1[j];
+    }
+    r->jobs = 0;
+    return status;
+}
+
+double cgam_lm_inject_work(const cgam_lm_study *study)
+{
+    double cells = 2 * KINDS * (double)(study->info.layers + 1);
+    return (cells + CONTROLS) * (double)study->task.queries;
+}
+
+static cgam_status run_cells(injection *t)
+{
+    lot r;
+    int64_t count = 2 * t->n_cells;
+    cgam_lm_work_begin(t->study, (double)(count * t->n));
+    cgam_status status = lot_open(t->env, count, &r);
+    for (int64_t i = 0; i < t->n && status == CGAM_OK; i++) {
+        cgam_progress_count(&t->study->progress, "injecting", i, t->n, "queries");
+        for (int64_t c = 0; c < count && t->judge.target[i] >= 0; c++) {
+            bool own = c >= t->n_cells;
+            const cell *one = &t->cells[own ? c - t->n_cells : c];
+            lot_add(t, &r, i, one, vector_for(t, &t->truth, one, i, own ? i % 2 : 1 - i % 2),
+                    c * t->n + i);
+        }
+        status = lot_run(t, "cells", &r, i + 1 == t->n, t->right, t->f1, t->n_cells * t->n);
+    }
+    lot_close(t->env, &r);
+    return status;
+}
+
+static cgam_status run_controls(injection *t, const choice *best)
+{
+    lot r;
+    cgam_lm_work_begin(t->study, (double)(CONTROLS * t->n));
+    cgam_status status = lot_open(t->env, CONTROLS, &r);
+    float *buffer = cgam_alloc(t->env, (size_t)(r.capacity * t->d), sizeof *buffer);
+    if (status == CGAM_OK && !buffer) status = cgam_fail_nomem(t->env, "controls");
+    for (int64_t i = 0; i < t->n && status == CGAM_OK; i++) {
+        int64_t half = 1 - i % 2;
+        const cell *one = &t->cells[best->cell[half]];
+        cgam_progress_count(&t->study->progress, "controls", i, t->n, "queries");
+        for (int c = 0; c < CONTROLS && t->judge.target[i] >= 0; c++) {
+            float *v = buffer + r.jobs * t->d;
+            control_vector(t, c, one, i, half, v);
+            lot_add(t, &r, i, one, v, c * t->n + i);
+        }
+        status = lot_run(t, "controls", &r, i + 1 == t->n, marks_of(t, CONTROL), NULL, 0);
+    }
+    cgam_free(t->env, buffer);
+    lot_close(t->env, &r);
+    return status;
+}
+
+/* ---- The readout -------------------------------------------------------------------------- */
+/* The sweep's additive score with the same contexts and halves: of first tokens over all words, or of
+ * whole answers among the task's; of what the model writes, whether each token comes first in its place. */
+static cgam_status run_readout(injection *t)
+{
+    cgam_lm_task *task = &t->study->task;
+    const cgam_lens *lens;
+    const cgam_answers *answers = t->judge.how == CGAM_ANSWER_FIRST ? NULL : &t->judge.answers;
+    cgam_sweep *sweep = NULL;
+    cgam_sweep_answers whole = {0};
+    const float *after = NULL;
+    float *zero = NULL;
+    cgam_status status = cgam_lm_study_lens(t->study, &lens);
+    if (status != CGAM_OK) return status;
+    cgam_sweep_context *contexts = cgam_alloc(t->env, (size_t)t->layers, sizeof *contexts);
+    if (!contexts) status = cgam_fail_nomem(t->env, "contexts");
+    if (status == CGAM_OK && answers)
+        status = cgam_answers_states(answers, t->study, task, 0, CGAM_DEMOS_TRUE, &zero, &after);
+    if (answers) whole = cgam_answers_sweep(answers, after);
+    for (int64_t l = 0; l < t->layers && status == CGAM_OK; l++)
+        for (int64_t h = 0; h < 2; h++)
+            contexts[l].half[h] = t->truth.shift + (h * t->layers + l) * t->d;
+    const cgam_sweep_input in = {.queries = t->n,
+                                 .layers = t->layers,
+                                 .zero = t->zero,
+                                 .labels = task->labels,
+                                 .tokens = answers ? answers->first : task->tokens,
+                                 .target = t->judge.target,
+                                 .answers = answers ? &whole : NULL,
+                                 .lens = !lens->shifted ? CGAM_LENS_GAIN : CGAM_LENS_NORM,
+                                 .grid = CGAM_SWEEP_LAMBDAS,
+                                 .lambda = cgam_sweep_lambdas,
+                                 .relative = true};
+    cgam_sweep_best best;
+    cgam_sweep_over over =
+        cgam_lm_answer_whole(t->judge.how) ? CGAM_OVER_LABELS : CGAM_OVER_VOCABULARY;
+    if (status == CGAM_OK)
+        status = cgam_sweep_new(lens, &in, t->layers, contexts, &t->study->progress, &sweep);
+    if (status == CGAM_OK)
+        status = cgam_sweep_choose(sweep, over, 0, t->layers, marks_of(t, READOUT), &best);
+    cgam_sweep_free(sweep);
+    cgam_free_all(t->env, contexts, zero);
+    return status;
+}
+
+/* ---- One number of shots ------------------------------------------------------------------ */
+static cgam_status add_shots(injection t, int64_t k, json_t *shots)
+{
+    json_t *entry = json_object();
+    t.k = k;
+    t.right = cgam_zalloc(t.env, (size_t)(2 * t.n_cells * t.n), sizeof *t.right);
+    t.f1 = cgam_zalloc(t.env, (size_t)(t.n_cells * t.n), sizeof *t.f1);
+    cgam_status status = t.right && t.f1 ? CGAM_OK : cgam_fail_nomem(t.env, "answers");
+    if (status == CGAM_OK)
+        status = cgam_lm_states(t.study, &t.study->task, k, CGAM_DEMOS_TRUE, &t.truth.with);
+    if (status == CGAM_OK) status = source_fill(&t, t.n, t.zero, 2, &t.truth);
+    if (status == CGAM_OK)
+        status = cgam_lm_states(t.study, &t.study->task, k, CGAM_DEMOS_FLIPPED, &t.flipped.with);
+    if (status == CGAM_OK) status = source_fill(&t, t.n, t.zero, 2, &t.flipped);
+    if (status == CGAM_OK) status = open_other(&t);
+    if (status == CGAM_OK) status = run_plain(&t, k, t.truth.with, marks_of(&t, ICL));
+    if (status == CGAM_OK) status = run_readout(&t);
+    if (status == CGAM_OK) status = run_cells(&t);
+    cgam_json_put_int(entry, "k", k);
+    cgam_json_put_int(entry, "queries", t.judge.counted);
+    cgam_json_put_int(entry, "left_out", t.n - t.judge.counted);
+    if (status == CGAM_OK) {
+        choice best = cgam_inject_choose(&t, KINDS, marks_of(&t, BEST));
+        status = run_controls(&t, &best);
+        if (status == CGAM_OK) cgam_inject_put(&t, &best, entry);
+    }
+    json_array_append_new(shots, entry);
+    source_free(t.env, &t.truth);
+    source_free(t.env, &t.flipped);
+    source_free(t.env, &t.other);
+    cgam_free_all(t.env, t.right, t.f1);
+    return status;
+}
+
+/* ---- The study ---------------------------------------------------------------------------- */
+cgam_lm_inject_opts cgam_lm_inject_opts_default(void)
+{
+    return (cgam_lm_inject_opts){.answer = CGAM_ANSWER_FIRST};
+}
+
+static cgam_status check_study(const injection *t)
+{
+    const cgam_lm_inject_opts *o = t->opts;
+    if (t->study->shots[t->study->n_shots - 1] == 0)
+        return cgam_fail(t->env, CGAM_E_ARG, "shots: vectors need demonstrations, 1 or more");
+    if (t->n < QUERIES_LEAST)
+        return cgam_fail(t->env, CGAM_E_ARG, "queries: %lld are too few for two halves",
+                         (long long)t->n);
+    if (o->no_add && o->no_replace) return cgam_fail(t->env, CGAM_E_ARG, "kinds: none is left");
+    for (int64_t i = 0; i < o->layers_count; i++)
+        if (o->layers[i] < 0 || o->layers[i] >= t->layers)
+            return cgam_fail(t->env, CGAM_E_ARG, "layers: %lld, the model has 0 to %lld",
+                             (long long)o->layers[i], (long long)t->layers - 1);
+    for (int64_t i = 0; i < o->scales_count; i++)
+        if (!isfinite(o->scales[i]))
+            return cgam_fail(t->env, CGAM_E_ARG, "scales: one is not finite");
+    return cgam_lm_task_several(t->study, &t->study->task);
+}
+
+static cgam_status make_cells(injection *t)
+{
+    const cgam_lm_inject_opts *o = t->opts;
+    static const double one = 1;
+    int64_t layers = o->layers_count > 0 ? o->layers_count : t->layers;
+    int64_t scales = o->scales_count > 0 ? o->scales_count : 1;
+    const double *scale = o->scales_count > 0 ? o->scales : &one;
+    t->cells = cgam_alloc(t->env, (size_t)(KINDS * layers * scales), sizeof *t->cells);
+    if (!t->cells) return cgam_fail_nomem(t->env, "cells");
+    for (int kind = 0; kind < KINDS; kind++) {
+        if (kind == ADD ? o->no_add : o->no_replace) continue;
+        for (int64_t l = 0; l < layers; l++)
+            for (int64_t s = 0; s < scales; s++)
+                t->cells[t->n_cells++] =
+                    (cell){kind, o->layers_count > 0 ? o->layers[l] : l, scale[s]};
+    }
+    return CGAM_OK;
+}
+
+static cgam_status begin_injection(injection *t)
+{
+    cgam_status status = cgam_judge_open(t->study, t->opts->answer, &t->judge);
+    if (status == CGAM_OK) status = make_cells(t);
+    if (status != CGAM_OK) return status;
+    t->prompt = cgam_zalloc(t->env, (size_t)t->n, sizeof *t->prompt);
+    t->marks = cgam_zalloc(t->env, (size_t)(MARKS * t->n), sizeof *t->marks);
+    t->rows = cgam_zalloc(t->env, (size_t)t->d, sizeof *t->rows);
+    if (!t->prompt || !t->marks || !t->rows) return cgam_fail_nomem(t->env, "prompts");
+    for (int64_t i = 0; i < t->n && status == CGAM_OK; i++)
+        status = cgam_lm_task_tokens(t->study, &t->study->task, i, 0, &t->prompt[i]);
+    if (status == CGAM_OK) status = open_rows(t);
+    if (status == CGAM_OK)
+        status = cgam_lm_states(t->study, &t->study->task, 0, CGAM_DEMOS_TRUE, &t->zero);
+    if (status == CGAM_OK) status = run_plain(t, 0, t->zero, marks_of(t, ZERO));
+    return status;
+}
+
+cgam_status cgam_lm_inject(cgam_lm_study *study, const cgam_lm_inject_opts *opts,
+                           cgam_lm_result **out)
+{
+    cgam_lm_inject_opts o = opts ? *opts : cgam_lm_inject_opts_default();
+    injection t = {.study = study,
+                   .opts = &o,
+                   .env = study->env,
+                   .n = study->task.queries,
+                   .layers = study->info.layers + 1,
+                   .d = study->info.width};
+    *out = NULL;
+    cgam_status status = check_study(&t);
+    if (status == CGAM_OK && o.projection)
+        status = cgam_projection_read(t.env, o.projection, t.d, &t.P);
+    if (status == CGAM_OK) status = cgam_lm_result_new(study, &t.result);
+    if (status != CGAM_OK) {
+        cgam_projection_free(t.env, t.P);
+        return status;
+    }
+    json_t *shots = json_array();
+    cgam_lm_result_add(t.result, "inject", "accuracy of every kind, layer and scale",
+                       "shots,kind,layer,scale,accuracy,se,f1");
+    status = begin_injection(&t);
+    for (int64_t i = 1; i < study->n_shots && status == CGAM_OK; i++)
+        status = add_shots(t, study->shots[i], shots);
+    cgam_lm_result_describe(t.result, study, &study->task);
+    cgam_json_put_text(t.result->doc, "answer", cgam_lm_answer_name(o.answer));
+    cgam_json_put_text(t.result->doc, "projection", o.projection);
+    cgam_json_put(t.result->doc, "shots", shots);
+    for (int64_t i = 0; t.prompt && i < t.n; i++)
+        cgam_lm_tokens_free(study->lm, t.prompt[i].tokens);
+    cgam_free_all(t.env, t.prompt, t.marks, t.rows, t.cells, t.zero);
+    cgam_projection_free(t.env, t.P);
+    cgam_judge_close(&t.judge);
+    return cgam_lm_result_end(t.result, status, out);
+}

@@ -1,0 +1,391 @@
+/* study_result.c: what an experiment hands back: a document, and tables that grow row by row. */
+#include "io/table.h"
+#include "lab/language/study.h"
+#include "lab/language/study_sweep.h"
+#include "lm/model.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void cgam_lm_result_free(cgam_lm_result *r)
+{
+    if (!r) return;
+    for (int64_t i = 0; i < r->tables; i++) {
+        for (int64_t k = 0; r->names[i] && k < r->table[i].rows; k++)
+            cgam_free(r->env, r->names[i][k]);
+        cgam_free_all(r->env, r->names[i], r->cells[i]);
+    }
+    json_decref(r->doc);
+    cgam_free(r->env, r->json);
+    for (int i = 0; i < CGAM_LM_EXPERIMENTS; i++) cgam_free(r->env, r->words[i]);
+    cgam_free(r->env, r);
+}
+
+cgam_status cgam_lm_result_new(cgam_lm_study *study, cgam_lm_result **out)
+{
+    study->collected = (cgam_collected){0};
+    *out = cgam_zalloc(study->env, 1, sizeof **out);
+    if (!*out) return cgam_fail_nomem(study->env, "a result");
+    (*out)->env = study->env;
+    (*out)->doc = json_object();
+    return CGAM_OK;
+}
+
+int cgam_lm_result_add(cgam_lm_result *r, const char *name, const char *about, const char *heads)
+{
+    cgam_table *t = &r->table[r->tables];
+    *t = (cgam_table){
+        .name = name, .about = about, .heads = heads, .columns = cgam_heads_count(heads)};
+    return (int)r->tables++;
+}
+
+void cgam_lm_result_row(cgam_lm_result *r, int table, const double *values)
+{
+    cgam_table *t = &r->table[table];
+    size_t row = (size_t)t->columns * sizeof *values;
+    if (t->rows == r->capacity[table]) {
+        int64_t wanted = t->rows ? 2 * t->rows : 64;
+        double *larger = cgam_alloc(r->env, (size_t)wanted, row);
+        r->lost = r->lost || !larger;
+        if (!larger) return;
+        if (t->rows > 0) memcpy(larger, r->cells[table], (size_t)t->rows * row);
+        cgam_free(r->env, r->cells[table]);
+        t->cells = r->cells[table] = larger;
+        r->capacity[table] = wanted;
+    }
+    memcpy(r->cells[table] + t->rows++ * t->columns, values, row);
+}
+
+void cgam_lm_result_named(cgam_lm_result *r, int table, const char *name, const double *values)
+{
+    cgam_table *t = &r->table[table];
+    int64_t row = t->rows, capacity = r->capacity[table];
+    if (row == 0) t->columns = cgam_heads_count(t->heads) - 1; /* one of them is the name */
+    char *copy = r->lost ? NULL : cgam_strdup(r->env, name);
+    r->lost = r->lost || !copy;
+    if (copy) cgam_lm_result_row(r, table, values);
+    if (!copy || t->rows == row) {
+        cgam_free(r->env, copy);
+        return;
+    }
+    if (r->capacity[table] != capacity) { /* the rows have moved: so do the names */
+        char **larger = cgam_zalloc(r->env, (size_t)r->capacity[table], sizeof *larger);
+        if (!larger) {
+            cgam_free(r->env, copy);
+            r->lost = true;
+            t->rows = row;
+            r->capacity[table] = capacity;
+            return;
+        }
+        if (row > 0) memcpy(larger, r->names[table], (size_t)row * sizeof *larger);
+        cgam_free(r->env, r->names[table]);
+        r->names[table] = larger;
+        t->labels = (const char *const *)larger;
+    }
+    r->names[table][row] = copy;
+}
+
+void cgam_lm_result_put(const cgam_lm_result *r, int table, int64_t rows, const char *columns,
+                        json_t *to)
+{
+    const cgam_table *t = &r->table[table];
+    if (!r->lost) cgam_table_put(to, t, t->rows - rows, rows, columns);
+}
+
+json_t *cgam_lm_curve(json_t *curves, int64_t k)
+{
+    json_t *curve = json_object();
+    cgam_json_put_int(curve, "k", k);
+    cgam_json_put_text(curve, "kind", k == 0 ? "zero" : "icl");
+    json_array_append_new(curves, curve);
+    return curve;
+}
+
+void cgam_put_lm(json_t *doc, const cgam_lm *lm)
+{
+    cgam_lm_info info = cgam_lm_describe(lm);
+    json_t *model = json_object();
+    cgam_json_put_text(model, "name", info.name);
+    cgam_json_put_text(model, "architecture", info.architecture);
+    cgam_json_put_text(model, "description", info.description);
+    cgam_json_put_int(model, "layers", info.layers);
+    cgam_json_put_int(model, "width", info.width);
+    cgam_json_put_int(model, "vocab", info.vocab);
+    cgam_json_put_int(model, "context", info.context);
+    cgam_json_put_int(model, "parameters", info.parameters);
+    cgam_json_put_bool(model, "tied", info.tied);
+    cgam_json_put(doc, "model", model);
+}
+
+void cgam_put_collected(json_t *doc, const cgam_collected *collected)
+{
+    json_t *capture = json_object();
+    cgam_json_put_int(capture, "found", collected->found);
+    cgam_json_put_int(capture, "computed", collected->computed);
+    cgam_json_put_int(capture, "tokens", collected->tokens);
+    cgam_json_put_real(capture, "seconds", collected->seconds);
+    cgam_json_put(doc, "capture", capture);
+}
+
+void cgam_lm_put_right(cgam_env *env, json_t *to, const char *name, int64_t n,
+                       const int32_t *target, const bool *right)
+{
+    char *text = cgam_alloc(env, (size_t)n, 1);
+    int64_t used = 0;
+    for (int64_t i = 0; i < n && text; i++)
+        if (target[i] >= 0) text[used++] = right[i] ? '1' : '0';
+    cgam_json_put(to, name,
+                  text ? json_stringn(text, (size_t)used) : NULL); /* NULL: told at the end */
+    cgam_free(env, text);
+}
+
+void cgam_lm_put_labels(json_t *doc, const cgam_lm_task *task)
+{
+    json_t *words = json_array(), *tokens = json_array();
+    for (int64_t i = 0; i < task->labels; i++) {
+        json_array_append_new(words, cgam_json_lossy(task->eval->label[i].word));
+        if (task->tokens) json_array_append_new(tokens, json_integer(task->tokens[i]));
+    }
+    cgam_json_put(doc, "label_words", words);
+    cgam_json_put(doc, "label_tokens", tokens);
+    if (!task->answers) return;
+    json_t *whole = json_array();
+    for (int64_t i = 0; i < task->labels; i++) {
+        const cgam_lm_tokens *word = &task->answers->word[i];
+        json_t *one = json_array();
+        for (int64_t t = 0; t < word->count; t++)
+            json_array_append_new(one, json_integer(word->tokens[t]));
+        json_array_append_new(whole, one);
+    }
+    cgam_json_put(doc, "answer_tokens", whole);
+}
+
+void cgam_lm_result_describe(cgam_lm_result *r, const cgam_lm_study *study,
+                             const cgam_lm_task *task)
+{
+    json_t *doc = r->doc;
+    cgam_put_lm(doc, study->lm);
+    cgam_json_put_text(json_object_get(doc, "model"), "file", study->info.file);
+    cgam_json_put_text(doc, "dataset", task->name);
+    cgam_json_put_text(doc, "engine", study->exact ? "exact" : "llama");
+    cgam_json_put_int(doc, "queries", task->queries);
+    cgam_json_put_int(doc, "labels", task->labels);
+    cgam_json_put_text(doc, "source", task->source);
+    cgam_lm_put_labels(doc, task);
+    cgam_json_put_bool(doc, "chat", study->chat);
+    cgam_json_put_text(doc, "demos", study->shared ? "shared" : "per-query");
+    cgam_json_put_text(doc, "order", cgam_order_name(study->order));
+    cgam_json_put_int(doc, "seed", (int64_t)study->seed);
+    cgam_put_collected(doc, &study->collected);
+}
+
+cgam_status cgam_lm_result_end(cgam_lm_result *r, cgam_status status, cgam_lm_result **out)
+{
+    if (status == CGAM_OK && r->lost) status = cgam_fail_nomem(r->env, "the rows of a table");
+    if (status == CGAM_OK) status = cgam_json_text(r->env, r->doc, &r->json);
+    *out = status == CGAM_OK ? r : NULL;
+    if (status != CGAM_OK) cgam_lm_result_free(r);
+    return status;
+}
+
+/* ---- Results that are kept ------------------------------------------------------------------- */
+/* What experiments have finished, in a journal, so that an interruption costs no more than
+ * what was in hand. Its fingerprint is of what all numbers depend on: version, model, engine, data, seed. */
+
+static cgam_status fingerprint_study(const cgam_lm_study *study, uint64_t *out)
+{
+    const char *model;
+    cgam_status status = cgam_lm_sha256(study->lm, &model);
+    if (status != CGAM_OK) return status;
+    char text[256];
+    int length =
+        snprintf(text, sizeof text, "%s %s %d %d %d %d %d %d %d %llu", cgam_version(), model,
+                 study->exact, study->chat, study->shared, (int)study->order, (int)study->dtype,
+                 study->answer_given, (int)study->answer, (unsigned long long)study->seed);
+    uint64_t h = cgam_hash(CGAM_HASH, text, (size_t)length);
+    h = cgam_hash(h, study->task.source, strlen(study->task.source));
+    h = cgam_hash(h, &study->task.queries, sizeof study->task.queries);
+    *out = cgam_hash(h, study->shots, (size_t)study->n_shots * sizeof *study->shots);
+    return CGAM_OK;
+}
+
+cgam_status cgam_kept_open(cgam_lm_study *study, const char *path)
+{
+    uint64_t run;
+    cgam_status status = fingerprint_study(study, &run);
+    return status == CGAM_OK ? cgam_journal_open(study->env, path, run, &study->kept) : status;
+}
+
+static uint64_t record_key(const cgam_lm_study *study, const char *key)
+{
+    uint64_t h = cgam_hash(CGAM_HASH, study->task.source, strlen(study->task.source) + 1);
+    return cgam_hash(h, key, strlen(key));
+}
+
+const void *cgam_kept_bytes(const cgam_lm_study *study, const char *key, size_t *size)
+{
+    cgam_record r;
+    size_t at = 0;
+    uint64_t wanted = record_key(study, key);
+    while (study->kept && cgam_journal_next(study->kept, &at, &r)) {
+        if (r.key != wanted) continue;
+        *size = r.size;
+        return r.bytes;
+    }
+    return NULL;
+}
+
+bool cgam_kept_find(const cgam_lm_study *study, const char *key, void *out, size_t size)
+{
+    size_t has;
+    const void *bytes = cgam_kept_bytes(study, key, &has);
+    if (!bytes || has != size) return false;
+    memcpy(out, bytes, size);
+    return true;
+}
+
+cgam_status cgam_kept_add(cgam_lm_study *study, const char *key, const void *bytes, size_t size)
+{
+    if (!study->kept) return CGAM_OK;
+    return cgam_journal_add(study->kept, (cgam_record){record_key(study, key), size, bytes});
+}
+
+/* ---- Whole results ------------------------------------------------------------------------- */
+typedef struct heap {
+    cgam_env *env;
+    char *at;
+    size_t used, capacity;
+    bool lost;
+} heap;
+
+static void append_bytes(heap *b, const void *from, size_t size)
+{
+    if (b->used + size > b->capacity && !b->lost) {
+        size_t capacity = 2 * (b->used + size);
+        char *larger = cgam_alloc(b->env, capacity, 1);
+        b->lost = !larger;
+        if (larger && b->used) memcpy(larger, b->at, b->used);
+        if (larger) {
+            cgam_free(b->env, b->at);
+            b->at = larger;
+            b->capacity = capacity;
+        }
+    }
+    if (!b->lost && size > 0) memcpy(b->at + b->used, from, size);
+    if (!b->lost) b->used += size;
+}
+
+static void append_text(heap *b, const char *text)
+{
+    uint64_t size = strlen(text) + 1;
+    append_bytes(b, &size, sizeof size);
+    append_bytes(b, text, (size_t)size);
+}
+
+cgam_status cgam_kept_add_result(cgam_lm_study *study, const char *key, const cgam_lm_result *r)
+{
+    heap b = {.env = study->env};
+    if (!study->kept) return CGAM_OK;
+    append_text(&b, r->json);
+    append_bytes(&b, &r->tables, sizeof r->tables);
+    for (int64_t i = 0; i < r->tables; i++) {
+        const cgam_table *t = &r->table[i];
+        int64_t named = r->names[i] != NULL;
+        append_text(&b, t->name);
+        append_text(&b, t->about);
+        append_text(&b, t->heads);
+        append_bytes(&b, &t->rows, sizeof t->rows);
+        append_bytes(&b, &t->columns, sizeof t->columns);
+        append_bytes(&b, &named, sizeof named);
+        append_bytes(&b, t->cells, (size_t)(t->rows * t->columns) * sizeof *t->cells);
+        for (int64_t k = 0; named && k < t->rows; k++) append_text(&b, r->names[i][k]);
+    }
+    cgam_status status =
+        b.lost ? cgam_fail_nomem(study->env, "a result") : cgam_kept_add(study, key, b.at, b.used);
+    cgam_free(study->env, b.at);
+    return status;
+}
+
+/* The other way round. A file from outside may say anything: what does not fit is bad. */
+typedef struct reader {
+    const char *at, *end;
+    bool bad;
+} reader;
+
+static const char *take_bytes(reader *from, uint64_t size)
+{
+    const char *at = from->at;
+    from->bad = from->bad || size > (uint64_t)(from->end - at);
+    if (from->bad) return NULL;
+    from->at += size;
+    return at;
+}
+
+static int64_t take_int(reader *from, int64_t most)
+{
+    int64_t value = 0;
+    const char *bytes = take_bytes(from, sizeof value);
+    if (bytes) memcpy(&value, bytes, sizeof value);
+    from->bad = from->bad || value < 0 || value > most;
+    return from->bad ? 0 : value;
+}
+
+static const char *take_text(reader *from)
+{
+    int64_t size = take_int(from, from->end - from->at);
+    const char *text = take_bytes(from, (uint64_t)size);
+    from->bad = from->bad || size < 1 || text[size - 1] != '\0';
+    return from->bad ? "" : text;
+}
+
+static void take_table(cgam_lm_result *r, reader *from)
+{
+    int64_t i = r->tables++, left = from->end - from->at;
+    cgam_table *t = &r->table[i];
+    t->name = take_text(from);
+    t->about = take_text(from);
+    t->heads = take_text(from);
+    int64_t rows = take_int(from, left);
+    t->columns = take_int(from, 1024);
+    bool named = take_int(from, 1) == 1;
+    size_t cells = (size_t)(rows * t->columns);
+    const char *bytes = take_bytes(from, cells * sizeof *r->cells[i]);
+    if (from->bad) return;
+    r->cells[i] = cgam_alloc(r->env, cells + 1, sizeof *r->cells[i]);
+    if (named) r->names[i] = cgam_zalloc(r->env, (size_t)rows + 1, sizeof *r->names[i]);
+    r->lost = r->lost || !r->cells[i] || (named && !r->names[i]);
+    if (r->lost) return;
+    if (cells > 0) memcpy(r->cells[i], bytes, cells * sizeof *r->cells[i]);
+    t->cells = r->cells[i];
+    t->labels = (const char *const *)r->names[i];
+    for (; t->rows < rows && !r->lost; t->rows += !r->lost)
+        if (named) {
+            r->names[i][t->rows] = cgam_strdup(r->env, take_text(from));
+            r->lost = !r->names[i][t->rows];
+        }
+}
+
+cgam_status cgam_kept_result(cgam_lm_study *study, const char *key, cgam_lm_result **out)
+{
+    size_t size;
+    const char *bytes = cgam_kept_bytes(study, key, &size);
+    *out = NULL;
+    if (!bytes) return CGAM_OK;
+    cgam_lm_result *r = cgam_zalloc(study->env, 1, sizeof *r);
+    if (!r) return cgam_fail_nomem(study->env, "a result");
+    r->env = study->env;
+    char *words = r->words[0] = cgam_alloc(r->env, size + 1, 1); /* tables keep theirs in it */
+    r->lost = !words;
+    reader from = {words, words ? words + size : NULL, !words};
+    if (words) {
+        memcpy(words, bytes, size);
+        r->doc = json_loads(take_text(&from), 0, NULL);
+        int64_t tables = take_int(&from, CGAM_LM_TABLES);
+        while (r->tables < tables && !r->lost && !from.bad) take_table(r, &from);
+    }
+    if (!r->lost && (from.bad || !r->doc)) { /* as if it were not there */
+        cgam_lm_result_free(r);
+        return CGAM_OK;
+    }
+    return cgam_lm_result_end(r, CGAM_OK, out);
+}

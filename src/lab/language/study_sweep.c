@@ -1,0 +1,482 @@
+/* study_sweep.c: contexts of every kind go through one sweep, so that a baseline is treated exactly
+ * as what it stands beside. In the order of the contexts:
+ *
+ *   [0, L]            c_l, the mean effect of demonstrations after layer l
+ *   [L + 1, 2L + 1]   the same of demonstrations with flipped labels
+ *   [2L + 2, 3L + 2]  the same of another task
+ *   3L + 3            no demonstrations at all: the mean of the labels' rows */
+#include "lab/language/study_sweep.h"
+#include "lm/lens.h"
+#include "num/stats.h"
+
+#include "lab/language/fit.h"
+#include <math.h>
+#include <string.h>
+
+enum { TRUE_LABELS, FLIPPED, OTHER_TASK, GROUPS, OTHER_QUERIES = 40 };
+
+static float *vector_at(const cgam_trial *t, int64_t context, int half)
+{
+    return t->vectors + (2 * context + half) * t->d;
+}
+
+/* ---- Contexts ----------------------------------------------------------------------------- */
+static void add_shifts(cgam_trial *t, int group, const float *with)
+{
+    for (int64_t l = 0; l < t->layers; l++)
+        for (int h = 0; h < 2; h++)
+            cgam_baseline_shift(t->n, t->layers, t->d, with, t->zero, l, t->opts->in_sample ? 2 : h,
+                                vector_at(t, group * t->layers + l, h));
+}
+
+/* Countries and capitals, or sentiment where the task is open-ended itself. */
+cgam_status cgam_lm_other_task(const cgam_lm_study *study, int64_t k, cgam_lm_task *out)
+{
+    int64_t n = study->task.queries;
+    return cgam_lm_task_shipped(study, study->task.eval->facts ? "sentiment" : "facts",
+                                n < OTHER_QUERIES ? n : OTHER_QUERIES, k, out);
+}
+
+static cgam_status add_other_task(cgam_trial *t)
+{
+    cgam_lm_task other;
+    float *with = NULL, *without = NULL;
+    cgam_status status = cgam_lm_other_task(t->study, t->k, &other);
+    t->other_name = other.name;
+    snprintf(t->other_source, sizeof t->other_source, "%s", other.source);
+    if (status == CGAM_OK) status = cgam_lm_states(t->study, &other, 0, CGAM_DEMOS_TRUE, &without);
+    if (status == CGAM_OK) status = cgam_lm_states(t->study, &other, t->k, CGAM_DEMOS_TRUE, &with);
+    for (int64_t l = 0; l < t->layers && status == CGAM_OK; l++)
+        for (int h = 0; h < 2; h++)
+            cgam_baseline_shift(other.queries, t->layers, t->d, with, without, l, 2,
+                                vector_at(t, OTHER_TASK * t->layers + l, h));
+    cgam_free_all(t->env, with, without);
+    cgam_lm_task_close(t->env, &other);
+    return status;
+}
+
+static void add_label_mean(cgam_trial *t)
+{
+    const cgam_lm_task *task = t->task;
+    for (int64_t j = 0; j < t->d; j++) {
+        double sum = 0;
+        int64_t n = 0;
+        for (int64_t k = 0; k < t->labels; k++) {
+            int32_t token = t->answers ? t->answers->first[k] : task->tokens[k];
+            if (token < 0) continue;
+            sum += (double)cgam_lens_row(t->lens, token)[j];
+            n++;
+        }
+        for (int h = 0; h < 2; h++)
+            vector_at(t, GROUPS * t->layers, h)[j] = (float)(sum / (double)(n ? n : 1));
+    }
+}
+
+static cgam_status make_contexts(cgam_trial *t)
+{
+    float *flipped = NULL;
+    cgam_status status = cgam_answers_states(t->answers, t->study, t->task, t->k, CGAM_DEMOS_TRUE,
+                                             &t->icl, &t->icl_after);
+    if (status == CGAM_OK) add_shifts(t, TRUE_LABELS, t->icl);
+    if (status == CGAM_OK)
+        status = cgam_lm_states(t->study, t->task, t->k, CGAM_DEMOS_FLIPPED, &flipped);
+    if (status == CGAM_OK) add_shifts(t, FLIPPED, flipped);
+    cgam_free(t->env, flipped);
+    if (status == CGAM_OK) status = add_other_task(t);
+    if (status == CGAM_OK && t->P)
+        status =
+            cgam_projection_apply(t->env, t->P, t->d, (int64_t)2 * GROUPS * t->layers, t->vectors);
+    if (status == CGAM_OK) add_label_mean(t);
+    for (int64_t c = 0; c < t->contexts; c++)
+        for (int h = 0; h < 2; h++) t->context[c].half[h] = vector_at(t, c, h);
+    return status;
+}
+
+/* ---- Answers of the model itself ---------------------------------------------------------- */
+cgam_status cgam_trial_answers(const cgam_trial *t, bool with, bool *const right[2])
+{
+    cgam_lens_kind own = !t->lens->shifted ? CGAM_LENS_GAIN : CGAM_LENS_NORM;
+    int32_t *label = cgam_alloc(t->env, (size_t)(2 * t->n), sizeof *label);
+    if (!label) return cgam_fail_nomem(t->env, "answers");
+    cgam_trial_states states = cgam_trial_own(t, with);
+    cgam_status status = cgam_trial_top(t, own, &states, label, label + t->n, right[1]);
+    for (int64_t i = 0; i < t->n && status == CGAM_OK; i++)
+        right[0][i] = t->target[i] >= 0 && label[i] == t->target[i];
+    cgam_free(t->env, label);
+    return status;
+}
+
+/* ---- Documents ---------------------------------------------------------------------------- */
+/* Couplings at which the step functions are read, for comparison with studies on a grid, and all
+ * there are with the norm lens. */
+const double cgam_sweep_lambdas[CGAM_SWEEP_LAMBDAS] = {0, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50};
+static const double *const grid = cgam_sweep_lambdas;
+enum { GRID = CGAM_SWEEP_LAMBDAS };
+
+/* Every step of the best pair of a group of contexts. */
+static cgam_status write_steps(cgam_trial *t, int over, int group, const cgam_sweep_best *best)
+{
+    if (t->silent) return CGAM_OK;
+    const cgam_interval *of =
+        cgam_sweep_intervals(t->sweep, (cgam_sweep_over)over, best->context, best->query_layer);
+    double *at = cgam_alloc(t->env, 2 * (size_t)t->n + 1 + GRID, sizeof *at);
+    if (!at) return cgam_fail_nomem(t->env, "a step function");
+    int64_t used = 0;
+    for (int g = 0; g < (of ? 1 : GRID); g++) at[used++] = grid[g];
+    for (int64_t i = 0; i < t->n && of; i++) {
+        if (of[i].from >= of[i].to) continue;
+        at[used++] = of[i].from;
+        if (isfinite(of[i].to)) at[used++] = of[i].to;
+    }
+    cgam_sort(at, used);
+    for (int64_t i = 0; i < used; i++) {
+        double to = !of ? at[i] : i + 1 < used ? at[i + 1] : INFINITY;
+        if (to > at[i] || !of)
+            cgam_lm_result_row(
+                t->result, CGAM_SWEEP_STEPS,
+                (double[]){(double)t->k, group, over,
+                           group < GROUPS ? (double)(best->context % t->layers) : NAN,
+                           (double)best->query_layer, at[i], to,
+                           (double)cgam_sweep_hits(t->sweep, (cgam_sweep_over)over, best->context,
+                                                   best->query_layer, at[i]) /
+                               (double)t->counted});
+    }
+    cgam_free(t->env, at);
+    return CGAM_OK;
+}
+
+void cgam_trial_put_right(const cgam_trial *t, json_t *to, const char *name, const bool *right)
+{
+    cgam_lm_put_right(t->env, to, name, t->n, t->target, right);
+}
+
+cgam_share cgam_trial_share(const cgam_trial *t, const bool *right)
+{
+    return cgam_baseline_share(t->n, t->target, right, NULL, t->study->seed);
+}
+
+/* What was chosen on each half, for the other. */
+static json_t *choices_json(const cgam_trial *t, const cgam_sweep_best *best, bool layered)
+{
+    json_t *both = json_array();
+    for (int h = 0; h < 2; h++) {
+        json_t *o = json_object();
+        if (layered) cgam_json_put_int(o, "context_layer", best->half[h].context % t->layers);
+        cgam_json_put_int(o, "query_layer", best->half[h].query_layer);
+        cgam_json_put_real(o, "lambda", best->half[h].lambda);
+        json_array_append_new(both, o);
+    }
+    return both;
+}
+
+/* Best pairs of contexts [first, first + count), over labels and over the vocabulary. */
+static cgam_status put_best(cgam_trial *t, json_t *to, int64_t first, int64_t count, bool *right[2])
+{
+    cgam_status status = CGAM_OK;
+    for (int over = 0; over < 2 && status == CGAM_OK; over++) {
+        cgam_sweep_best best;
+        bool *marks = right ? right[over] : t->marks;
+        status = cgam_sweep_choose(t->sweep, (cgam_sweep_over)over, first, count, marks, &best);
+        if (status != CGAM_OK) break;
+        json_t *o = json_object();
+        if (count > 1) cgam_json_put_int(o, "context_layer", best.context % t->layers);
+        cgam_json_put_int(o, "query_layer", best.query_layer);
+        cgam_json_put(o, "lambda",
+                      cgam_json_reals((double[]){best.lambda.from, best.lambda.to}, 2, 1));
+        cgam_json_put_real(o, "accuracy", best.accuracy);
+        cgam_json_put_real(o, "held_out", best.held_out);
+        cgam_json_put_real(o, "held_out_ties", best.held_out_ties);
+        cgam_json_put_real(o, "tied", best.tied);
+        cgam_json_put(o, "held_out_choices", choices_json(t, &best, count > 1));
+        cgam_json_put_real(o, "held_out_se", cgam_trial_share(t, marks).se);
+        cgam_trial_put_right(t, o, "right", marks);
+        cgam_json_put(to, cgam_sweep_over_name((cgam_sweep_over)over), o);
+        status = write_steps(t, over, (int)(first / t->layers), &best);
+    }
+    return status;
+}
+
+/* Contexts from the earlier and from the later half of the layers, each at its best. */
+static cgam_status put_depths(cgam_trial *t, json_t *entry)
+{
+    json_t *early = json_object(), *late = json_object();
+    int64_t half = t->layers / 2;
+    t->silent = true;
+    cgam_status status = put_best(t, early, 0, half, NULL);
+    if (status == CGAM_OK) status = put_best(t, late, half, t->layers - half, NULL);
+    t->silent = false;
+    cgam_json_put(entry, "early", early);
+    cgam_json_put(entry, "late", late);
+    return status;
+}
+
+static cgam_status put_group(cgam_trial *t, json_t *baselines, const char *name, int group)
+{
+    json_t *o = json_object();
+    cgam_status status = put_best(t, o, group * t->layers, t->layers, NULL);
+    json_t *cosine = json_array();
+    for (int64_t l = 0; l < t->layers; l++)
+        json_array_append_new(
+            cosine, cgam_json_real(cgam_baseline_cosine(t->d, vector_at(t, l, 0),
+                                                        vector_at(t, group * t->layers + l, 0))));
+    cgam_json_put(o, "cosine", cosine);
+    if (group == OTHER_TASK) {
+        cgam_json_put_text(o, "dataset", t->other_name);
+        cgam_json_put_text(o, "source", t->other_source);
+    }
+    cgam_json_put(baselines, name, o);
+    return status;
+}
+
+/* ---- Tables ------------------------------------------------------------------------------- */
+/* Where each query that counts is right, of every pair; a sweep on a grid has no such thing. */
+static void write_intervals(const cgam_trial *t)
+{
+    for (int64_t k = 0; k < 2 * t->layers * t->layers; k++) {
+        int64_t over = k % 2, c = k / 2 / t->layers, l = k / 2 % t->layers;
+        const cgam_interval *of = cgam_sweep_intervals(t->sweep, (cgam_sweep_over)over, c, l);
+        for (int64_t i = 0; of && i < t->n; i++)
+            if (t->target[i] >= 0 && of[i].from < of[i].to)
+                cgam_lm_result_row(t->result, CGAM_SWEEP_INTERVALS,
+                                   (double[]){(double)t->k, (double)c, (double)l, (double)over,
+                                              (double)i, of[i].from, of[i].to});
+    }
+}
+
+static cgam_status write_tables(cgam_trial *t)
+{
+    cgam_status status = CGAM_OK;
+    double counted = (double)t->counted;
+    for (int64_t c = 0; c < t->layers; c++)
+        for (int64_t l = 0; l < t->layers && status == CGAM_OK; l++) {
+            cgam_step step[2];
+            for (int over = 0; over < 2 && status == CGAM_OK; over++)
+                status = cgam_sweep_pair(t->sweep, (cgam_sweep_over)over, c, l, &step[over]);
+            if (status != CGAM_OK) break;
+            cgam_lm_result_row(t->result, CGAM_SWEEP_CELLS,
+                               (double[]){(double)t->k, (double)c, (double)l,
+                                          (double)step[0].count / counted, step[0].lambda.from,
+                                          step[0].lambda.to, (double)step[1].count / counted,
+                                          step[1].lambda.from, step[1].lambda.to});
+            for (int g = 0; g < GRID; g++) {
+                double row[6] = {(double)t->k, (double)c, (double)l, grid[g]};
+                for (int over = 0; over < 2; over++)
+                    row[4 + over] =
+                        (double)cgam_sweep_hits(t->sweep, (cgam_sweep_over)over, c, l, grid[g]) /
+                        counted;
+                cgam_lm_result_row(t->result, CGAM_SWEEP_READINGS, row);
+            }
+        }
+    if (status == CGAM_OK && t->opts->intervals) write_intervals(t);
+    return status;
+}
+
+/* ---- One number of shots ------------------------------------------------------------------ */
+static void put_accuracies(const cgam_trial *t, json_t *entry)
+{
+    json_t *zero = json_object(), *icl = json_object();
+    for (int over = 0; over < 2; over++) {
+        cgam_recovery r =
+            cgam_baseline_recovery(t->n, t->target, t->zero_right[over], t->icl_right[over],
+                                   t->retrieval_right[over], t->study->seed);
+        const char *of = cgam_sweep_over_name((cgam_sweep_over)over);
+        char name[32];
+        cgam_json_put_real(zero, of, r.zero);
+        cgam_json_put_real(icl, of, r.icl);
+        snprintf(name, sizeof name, "%s_se", of);
+        cgam_json_put_real(zero, name, r.zero_se);
+        cgam_json_put_real(icl, name, r.icl_se);
+        snprintf(name, sizeof name, "%s_right", of);
+        cgam_trial_put_right(t, zero, name, t->zero_right[over]);
+        cgam_trial_put_right(t, icl, name, t->icl_right[over]);
+        cgam_json_put_real(entry, over ? "recovered_full" : "recovered", r.recovered);
+        cgam_json_put_real(entry, over ? "recovered_full_se" : "recovered_se", r.recovered_se);
+        cgam_json_put(entry, over ? "recovered_full_95" : "recovered_95",
+                      cgam_json_reals((double[]){r.recovered_low, r.recovered_high}, 2, 1));
+    }
+    cgam_json_put(entry, "zero_shot", zero);
+    cgam_json_put(entry, "icl", icl);
+}
+
+/* The mean log-probability of the answer: the model's own without and with demonstrations, and of
+ * query plus context at the best pair over the vocabulary. */
+static cgam_status put_log_p(cgam_trial *t, const cgam_sweep_input *in, json_t *entry)
+{
+    cgam_env *env = t->env;
+    if (!cgam_lens_has_norm(t->lens)) return CGAM_OK;
+    double *value = cgam_alloc(env, (size_t)t->n, sizeof *value);
+    cgam_status status = value ? CGAM_OK : cgam_fail_nomem(env, "probabilities of answers");
+    cgam_sweep_best best = {0};
+    cgam_trial_states sums = {0};
+    if (status == CGAM_OK)
+        status = cgam_sweep_choose(t->sweep, CGAM_OVER_VOCABULARY, 0, t->layers, NULL, &best);
+    if (status == CGAM_OK)
+        status = cgam_trial_sums(t, in, best.context, best.query_layer,
+                                 cgam_sweep_inside(best.lambda), &sums);
+    json_t *to[] = {json_object_get(entry, "zero_shot"), json_object_get(entry, "icl"),
+                    json_object_get(json_object_get(entry, "best"), "full")};
+    for (int which = 0; which < 3 && status == CGAM_OK; which++) {
+        cgam_trial_states own = which < 2 ? cgam_trial_own(t, which == 1) : sums;
+        status = cgam_trial_log_p(t, &own, value);
+        cgam_moments log_p = {0};
+        for (int64_t i = 0; i < t->n; i++)
+            if (t->target[i] >= 0) cgam_moments_add(&log_p, value[i]);
+        cgam_json_put_real(to[which], "log_p", log_p.n > 0 ? log_p.mean : (double)NAN);
+        cgam_json_put_real(to[which], "log_p_se", log_p.n == 1 ? 0 : cgam_moments_se(&log_p));
+    }
+    cgam_trial_sums_free(t, &sums);
+    cgam_free(env, value);
+    return status;
+}
+
+static cgam_status run_trial(cgam_trial *t, json_t *entry)
+{
+    const cgam_lm_task *task = t->task;
+    cgam_status status = make_contexts(t);
+    cgam_sweep_answers whole = {0};
+    if (t->answers) whole = cgam_answers_sweep(t->answers, t->zero_after);
+    cgam_sweep_input in = {.queries = t->n,
+                           .layers = t->layers,
+                           .zero = t->zero,
+                           .labels = t->labels,
+                           .tokens = t->answers ? t->answers->first : task->tokens,
+                           .target = t->target,
+                           .answers = t->answers ? &whole : NULL,
+                           .lens = t->kind,
+                           .grid = GRID,
+                           .lambda = grid,
+                           .relative = !t->opts->absolute,
+                           .in_sample = t->opts->in_sample};
+    double start = cgam_clock();
+    double states = CGAM_WORK_SWEEP * (double)(t->n * t->layers);
+    cgam_lm_work_begin(t->study, cgam_lm_reading_work(t->study, states));
+    if (status == CGAM_OK)
+        status =
+            cgam_sweep_new(t->lens, &in, t->contexts, t->context, &t->study->progress, &t->sweep);
+    if (status == CGAM_OK) status = cgam_trial_answers(t, false, t->zero_right);
+    if (status == CGAM_OK) status = cgam_trial_answers(t, true, t->icl_right);
+    if (status != CGAM_OK) return status;
+    cgam_json_put_real(entry, "sweep_seconds", cgam_clock() - start);
+    json_t *best = json_object(), *baselines = json_object(), *mean = json_object();
+    status = put_best(t, best, 0, t->layers, t->retrieval_right);
+    cgam_json_put(entry, "best", best);
+    if (status == CGAM_OK) status = put_depths(t, entry);
+    put_accuracies(t, entry);
+    if (status == CGAM_OK) status = put_log_p(t, &in, entry);
+    if (status == CGAM_OK) status = cgam_trial_write_queries(t, &in);
+    if (status == CGAM_OK) status = cgam_trial_put_borders(t, baselines);
+    if (status == CGAM_OK) status = put_best(t, mean, GROUPS * t->layers, 1, NULL);
+    cgam_json_put(baselines, "label_mean", mean);
+    if (status == CGAM_OK) status = put_group(t, baselines, "flipped", FLIPPED);
+    if (status == CGAM_OK) status = put_group(t, baselines, "other_task", OTHER_TASK);
+    cgam_json_put(entry, "controls", baselines);
+    return status == CGAM_OK ? write_tables(t) : status;
+}
+
+/* One entry of "shots". */
+static cgam_status add_shots(cgam_trial t, int64_t k, json_t *shots)
+{
+    cgam_env *env = t.env;
+    json_t *entry = json_object();
+    t.k = k;
+    t.contexts = GROUPS * t.layers + 1;
+    t.vectors = cgam_zalloc(env, (size_t)(2 * t.contexts * t.d), sizeof *t.vectors);
+    t.context = cgam_zalloc(env, (size_t)t.contexts, sizeof *t.context);
+    bool *marks = cgam_zalloc(env, 7 * (size_t)t.n, sizeof *marks);
+    for (int over = 0; over < 2 && marks; over++) {
+        t.zero_right[over] = marks + (0 + over) * t.n;
+        t.icl_right[over] = marks + (2 + over) * t.n;
+        t.retrieval_right[over] = marks + (4 + over) * t.n;
+        t.marks = marks + 6 * t.n;
+    }
+    cgam_json_put_int(entry, "k", k);
+    cgam_json_put_int(entry, "queries", t.counted);
+    cgam_json_put_int(entry, "left_out", t.n - t.counted);
+    cgam_status status =
+        t.vectors && t.context && marks ? run_trial(&t, entry) : cgam_fail_nomem(env, "contexts");
+    json_array_append_new(shots, entry);
+    cgam_sweep_free(t.sweep);
+    cgam_free_all(env, t.icl, t.vectors, t.context, marks);
+    return status;
+}
+
+cgam_lm_sweep_opts cgam_lm_sweep_opts_default(void)
+{
+    return (cgam_lm_sweep_opts){.absolute = false};
+}
+
+static cgam_status choose_lens(cgam_trial *t)
+{
+    cgam_status status = cgam_lm_study_lens(t->study, &t->lens);
+    if (status != CGAM_OK) return status;
+    bool linear = !t->lens->shifted;
+    t->kind = t->opts->lens_given ? t->opts->lens : linear ? CGAM_LENS_GAIN : CGAM_LENS_NORM;
+    if (t->kind == CGAM_LENS_GAIN && !linear)
+        return cgam_fail(t->env, CGAM_E_ARG,
+                         "lens gain: this model adds a bias after its final norm, so no lambda is "
+                         "exact; take norm or raw");
+    return CGAM_OK;
+}
+
+cgam_status cgam_lm_sweep(cgam_lm_study *study, const cgam_lm_sweep_opts *opts,
+                          cgam_lm_result **out)
+{
+    cgam_lm_sweep_opts o = opts ? *opts : cgam_lm_sweep_opts_default();
+    cgam_trial t = {.study = study,
+                    .task = &study->task,
+                    .opts = &o,
+                    .env = study->env,
+                    .n = study->task.queries,
+                    .layers = study->info.layers + 1,
+                    .d = study->info.width,
+                    .labels = study->task.labels};
+    float *zero = NULL;
+    *out = NULL;
+    if (study->shots[study->n_shots - 1] == 0)
+        return cgam_fail(t.env, CGAM_E_ARG, "shots: a sweep needs demonstrations, 1 or more");
+    cgam_status status = cgam_lm_task_several(study, &study->task);
+    if (status == CGAM_OK) status = cgam_lm_task_label(study, &study->task);
+    t.answers = study->task.answers;
+    t.target = t.answers ? t.answers->target : study->task.target;
+    t.counted = t.answers ? t.n : study->task.counted;
+    if (status == CGAM_OK) status = choose_lens(&t);
+    if (status == CGAM_OK && o.projection)
+        status = cgam_projection_read(t.env, o.projection, t.d, &t.P);
+    if (status == CGAM_OK) status = cgam_lm_result_new(study, &t.result);
+    if (status != CGAM_OK) {
+        cgam_projection_free(t.env, t.P);
+        return status;
+    }
+    cgam_lm_result_add(t.result, "sweep", "accuracy of every pair of layers at its best lambda",
+                       "shots,context_layer,query_layer,restricted,restricted_from,restricted_to,"
+                       "full,full_from,full_to");
+    cgam_lm_result_add(t.result, "sweep_steps", "accuracy of the best pairs against lambda",
+                       "shots,context,over_vocabulary,context_layer,query_layer,lambda_from,"
+                       "lambda_to,accuracy");
+    cgam_lm_result_add(t.result, "sweep_grid", "accuracy of every pair of layers on a grid",
+                       "shots,context_layer,query_layer,lambda,restricted,full");
+    cgam_lm_result_add(t.result, "per_query", "every query's answers, without, with, and retrieved",
+                       cgam_trial_query_heads);
+    if (o.intervals)
+        cgam_lm_result_add(t.result, "sweep_intervals",
+                           "couplings at which a query is right, of every pair of layers",
+                           "shots,context_layer,query_layer,over_vocabulary,query,lambda_from,"
+                           "lambda_to");
+    json_t *shots = json_array(), *doc = t.result->doc;
+    status =
+        cgam_answers_states(t.answers, study, t.task, 0, CGAM_DEMOS_TRUE, &zero, &t.zero_after);
+    t.zero = zero;
+    for (int64_t i = 1; i < study->n_shots && status == CGAM_OK; i++)
+        status = add_shots(t, study->shots[i], shots);
+    cgam_lm_result_describe(t.result, study, t.task);
+    cgam_json_put_text(doc, "lens", cgam_lens_kind_name(t.kind));
+    cgam_json_put_bool(doc, "exact_lambda", t.kind != CGAM_LENS_NORM && !t.answers);
+    cgam_json_put_text(doc, "answer", cgam_lm_answer_name(cgam_lm_task_answer(t.task)));
+    cgam_json_put_text(doc, "lambda_scale", o.absolute ? "absolute" : "relative");
+    cgam_json_put_bool(doc, "in_sample", o.in_sample);
+    cgam_json_put_text(doc, "projection", o.projection);
+    cgam_json_put(doc, "shots", shots);
+    cgam_free(t.env, zero);
+    cgam_projection_free(t.env, t.P);
+    return cgam_lm_result_end(t.result, status, out);
+}

@@ -1,0 +1,13 @@
+/* banks.h: random memories for a bundle of small banks (memory/lanes_banks.h). */
+#ifndef CGAM_SRC_LAB_SYNTHETIC_BANKS_H
+#define CGAM_SRC_LAB_SYNTHETIC_BANKS_H
+
+#include "lab/synthetic/study.h"
+#include "memory/lanes_banks.h"
+
+/* Lane l's memories: unit vectors around a random centre of norm `centre` with noise sigma, or
+ * (centre = 0, sigma = 1) anywhere. */
+void cgam_banks_draw(cgam_banks *banks, int lane, uint64_t seed, int study, int64_t set,
+                     int64_t trial, double centre, double sigma);
+
+#endif

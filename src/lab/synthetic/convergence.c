@@ -1,0 +1,359 @@
+/* convergence.c: where do flows and iterations end, from any start? (docs/theorems/variational.md)
+ *
+ * A trial is a bank of its own with a noisy query and a noisy context. At every (alpha, lambda, beta)
+ * with alpha below alpha_crit, `starts` flows of the four layers begin at random gates and retrieval,
+ * and the plain iteration begins at the weights of the same retrieval. Counted: flows that come to
+ * rest, what they leave of the fixed-point equation, energies that rise, how many different points the
+ * starts of one problem end at, whether a flow and an iteration end at the same one, and how long they
+ * take. Where the contraction theorem promises one fixed point, several would refute it.
+ *
+ * A block is one trial; its record has COUNTS numbers for every cell. */
+#include "lab/synthetic/trial.h"
+#include "memory/certify.h"
+
+#include <cgam/flow.h>
+#include <cgam/theory.h>
+#include <math.h>
+#include <string.h>
+
+enum {
+    SUBCRITICAL, /* 1: A is positive definite here, and all that follows was counted */
+    RESTED,      /* flows that came to rest */
+    RESIDUAL,    /* the largest |p - map(p)|_2 where one did */
+    ROSE,        /* flows whose energy rose */
+    SETTLED,     /* iterations that converged */
+    CLIMBED,     /* steps of theirs at which the free energy rose */
+    SAME,        /* starts from which both end at one point */
+    LIMITS,      /* different points among the ends of flows, and of iterations */
+    LIMITS_ITERATED,
+    SPREAD,      /* between the energies of the highest and the lowest end of a flow */
+    TIME,        /* sum over flows that came to rest */
+    STEPS,       /* sum over iterations that converged */
+    CONTRACTION, /* beta lambda^2 / (2 eta_min) */
+    UNIQUE,      /* 1: the contraction theorem promises one fixed point */
+    REFUTED,     /* 1: and there are several */
+    COUNTS
+};
+enum { ITERATIONS = 20000 };
+static const double HORIZON = 1e5, STEADY = 1e-7;
+static const double APART = 1e-4;  /* |p - p'|_2 of different points */
+static const double STILL = 1e-12; /* |p - p'|_2 at which an iteration has converged */
+static const double ROUNDING = 1e-13;
+
+typedef struct room {
+    double *pool, *x, *flowed, *iterated, *work, *energy;
+    json_t *shown; /* --only-trial: every start, NULL otherwise */
+} room;
+
+static void room_close(cgam_study *study, void *arg, void *opened)
+{
+    (void)arg;
+    cgam_free(study->env, ((room *)opened)->pool);
+}
+
+static cgam_status room_open(cgam_study *study, void *arg, void *opened)
+{
+    (void)arg;
+    room *w = opened;
+    const int64_t n = study->opts.n, d = study->opts.d, starts = study->opts.starts;
+    const int64_t size = 2 * n + 2 * d;
+    w->pool =
+        cgam_alloc(study->env, (size_t)(size + starts * (2 * n + 1) + 3 * n), sizeof *w->pool);
+    if (!w->pool) return cgam_fail_nomem(study->env, "a trial");
+    w->x = w->pool;
+    w->flowed = w->x + size;
+    w->iterated = w->flowed + starts * n;
+    w->work = w->iterated + starts * n;
+    w->energy = w->work + 3 * n;
+    return CGAM_OK;
+}
+
+typedef struct cell {
+    const cgam_problem *p;
+    double alpha, beta, lambda;
+    int64_t at, trial;
+    cgam_gate *gate;
+    cgam_net *net;
+} cell;
+
+static double distance(int64_t n, const double *p, const double *q)
+{
+    double squares = 0;
+    for (int64_t i = 0; i < n; i++) squares += (p[i] - q[i]) * (p[i] - q[i]);
+    return sqrt(squares);
+}
+
+/* How many of the rows of p are further than APART from all before them. */
+static double different(int64_t rows, int64_t n, const double *p)
+{
+    double count = 0;
+    for (int64_t i = 0; i < rows; i++) {
+        bool known = isnan(p[i * n]);
+        for (int64_t j = 0; j < i && !known; j++)
+            known = distance(n, p + i * n, p + j * n) <= APART;
+        count += !known;
+    }
+    return count;
+}
+
+/* Start k: gates and retrieval are normal numbers of a size between 0.1 and 10. */
+static void start_at(const cgam_study *study, const cell *c, int64_t k, double *x)
+{
+    const int64_t n = c->p->n, d = c->p->d;
+    cgam_rng rng = cgam_stream(study->opts.seed, CGAM_STREAM_CONVERGENCE, CGAM_STREAM_START, k,
+                               c->at, c->trial);
+    double size = pow(10, 2 * cgam_rng_uniform(&rng) - 1);
+    memcpy(x, c->p->c, (size_t)d * sizeof *x);
+    for (int64_t i = 0; i < 2 * n; i++) x[d + i] = size * cgam_rng_normal(&rng);
+    memcpy(x + d + 2 * n, c->p->q, (size_t)d * sizeof *x);
+}
+
+/* The plain iteration from p to where it stays; *steps is 0 where it does not. */
+static cgam_status iterate(const cell *c, double *p, double *work, double *record, int64_t *steps)
+{
+    const int64_t n = c->p->n;
+    double *next = work + 2 * n, before = INFINITY;
+    *steps = 0;
+    for (int64_t k = 1; k <= ITERATIONS; k++) {
+        double F;
+        cgam_status status =
+            cgam_trial_map(c->gate, n, c->beta, c->lambda, c->p->b, c->p->u, p, work, next);
+        double moved = distance(n, p, next);
+        memcpy(p, next, (size_t)n * sizeof *p);
+        if (status == CGAM_OK)
+            status = cgam_coupled_free_energy(c->gate, c->beta, c->lambda, c->p->b, c->p->u, p, &F,
+                                              NULL);
+        if (status != CGAM_OK) return status;
+        record[CLIMBED] += F > before + ROUNDING * (1 + fabs(before));
+        before = F;
+        if (moved <= STILL) {
+            *steps = k;
+            return CGAM_OK;
+        }
+    }
+    p[0] = NAN; /* ends nowhere */
+    return CGAM_OK;
+}
+
+/* One start, flowing and iterated. */
+static cgam_status run_start(cgam_study *study, const cell *c, int64_t k, room *w, double *record)
+{
+    const int64_t n = c->p->n, d = c->p->d;
+    double *flowed = w->flowed + k * n, *iterated = w->iterated + k * n, left = NAN;
+    const cgam_clamp clamps[] = {{.layer = CGAM_NET_CONTEXT, .to = INFINITY},
+                                 {.layer = CGAM_NET_QUERY, .to = INFINITY}};
+    cgam_flow_opts o = cgam_flow_opts_default();
+    cgam_flow_report report;
+    int64_t steps = 0;
+    o.t_end = HORIZON;
+    o.rtol = 0.1 * STEADY;
+    o.atol = 0.01 * o.rtol;
+    o.steady = STEADY;
+    o.clamps = clamps;
+    o.clamp_count = 2;
+    start_at(study, c, k, w->x);
+    cgam_trial_softmax(n, c->beta, w->x + d + n, iterated);
+    cgam_status status = cgam_flow_run(c->net, 1, w->x, &o, &report);
+    if (status == CGAM_OK) status = iterate(c, iterated, w->work, record, &steps);
+    if (status != CGAM_OK) return status;
+    cgam_trial_softmax(n, c->beta, w->x + d + n, flowed);
+    w->energy[k] = report.energy_end;
+    if (report.end == CGAM_FLOW_STEADY) {
+        status = cgam_trial_map(c->gate, n, c->beta, c->lambda, c->p->b, c->p->u, flowed, w->work,
+                                w->work + 2 * n);
+        left = distance(n, flowed, w->work + 2 * n);
+        record[RESTED]++;
+        record[RESIDUAL] = fmax(record[RESIDUAL], left);
+        record[TIME] += report.time;
+    } else flowed[0] = w->energy[k] = NAN;
+    record[ROSE] += report.end == CGAM_FLOW_ROSE;
+    record[SETTLED] += steps > 0;
+    record[STEPS] += (double)steps;
+    record[SAME] += distance(n, flowed, iterated) <= APART;
+    if (!w->shown) return status;
+    json_t *one = json_object();
+    cgam_json_put_text(one, "flow", cgam_flow_end_name(report.end));
+    cgam_json_put_real(one, "time", report.time);
+    cgam_json_put_real(one, "energy", report.energy_end);
+    cgam_json_put_real(one, "residual", left);
+    cgam_json_put_int(one, "iterations", steps);
+    cgam_json_put(one, "p_flow", cgam_json_reals(flowed, n, 1));
+    cgam_json_put(one, "p_iterated", cgam_json_reals(iterated, n, 1));
+    json_array_append_new(w->shown, one);
+    return status;
+}
+
+static cgam_status run_cell(cgam_study *study, cell *c, room *w, double *record)
+{
+    const int64_t n = c->p->n, starts = study->opts.starts;
+    double low = INFINITY, high = -INFINITY;
+    cgam_memory_net_opts net = cgam_memory_net_opts_default();
+    cgam_gate_opts full = {.effort = CGAM_EFFORT_FULL};
+    cgam_status status = cgam_gate_new(c->p->bank, c->alpha, &full, &c->gate);
+    if (status != CGAM_OK || cgam_gate_describe(c->gate).regime != CGAM_SUBCRITICAL) return status;
+    net.alpha = c->alpha;
+    net.beta = c->beta;
+    net.lambda = c->lambda;
+    status = cgam_memory_net_new(c->p->bank, &net, &c->net);
+    for (int64_t k = 0; k < starts && status == CGAM_OK; k++) {
+        status = run_start(study, c, k, w, record);
+        if (isnan(w->energy[k])) continue;
+        low = fmin(low, w->energy[k]);
+        high = fmax(high, w->energy[k]);
+    }
+    record[SUBCRITICAL] = 1;
+    record[LIMITS] = different(starts, n, w->flowed);
+    record[LIMITS_ITERATED] = different(starts, n, w->iterated);
+    record[SPREAD] = high >= low ? high - low : 0;
+    record[CONTRACTION] = cgam_contraction(c->beta, c->lambda, cgam_gate_describe(c->gate).eta_min);
+    record[UNIQUE] = record[CONTRACTION] < 1;
+    record[REFUTED] = record[UNIQUE] > 0 && record[LIMITS] + record[LIMITS_ITERATED] > 2;
+    return status;
+}
+
+static int64_t cells_of(const cgam_study_opts *o)
+{
+    return o->alphas.count * o->lambda.count * o->betas.count;
+}
+
+static cell cell_at(const cgam_study_opts *o, const cgam_problem *p, int64_t trial, int64_t at)
+{
+    return (cell){.p = p,
+                  .at = at,
+                  .trial = trial,
+                  .alpha = o->alphas.values[at / (o->lambda.count * o->betas.count)],
+                  .lambda = o->lambda.values[at / o->betas.count % o->lambda.count],
+                  .beta = o->betas.values[at % o->betas.count]};
+}
+
+cgam_status cgam_convergence_check(cgam_env *env, const cgam_study_opts *o)
+{
+    if (cells_of(o) <= CGAM_STREAM_CELLS) return CGAM_OK;
+    return cgam_fail(env, CGAM_E_ARG, "%lld combinations of alpha, lambda and beta, at most %d",
+                     (long long)cells_of(o), CGAM_STREAM_CELLS);
+}
+
+static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, double *record)
+{
+    (void)arg;
+    const cgam_study_opts *o = &study->opts;
+    cgam_problem p;
+    memset(record, 0, (size_t)(cells_of(o) * COUNTS) * sizeof *record);
+    cgam_status status =
+        cgam_problem_open(study, CGAM_STREAM_CONVERGENCE, o->sigma_q.values[0], 0, i, &p);
+    for (int64_t k = 0; k < cells_of(o) && status == CGAM_OK; k++) {
+        cell c = cell_at(o, &p, i, k);
+        if (cgam_interrupted(study->env))
+            status = cgam_fail(study->env, CGAM_E_INTERRUPTED, "stopped on request");
+        if (status == CGAM_OK) status = run_cell(study, &c, opened, record + k * COUNTS);
+        cgam_net_free(c.net);
+        cgam_gate_free(c.gate);
+    }
+    cgam_problem_close(study, &p);
+    return status;
+}
+
+static cgam_status tables(cgam_study *study, void *arg, const cgam_blocks *b)
+{
+    (void)arg;
+    enum { COLUMNS = 20 };
+    const cgam_study_opts *o = &study->opts;
+    const int64_t cells = cells_of(o);
+    double *row;
+    cgam_status status = cgam_study_add(
+        study, "cells",
+        "Flows and plain iterations from random starts. rested, settled: the share of flows and of "
+        "iterations that come to an end; residual: the most that a flow's end leaves of p = map(p); "
+        "rose, climbed: flows and steps whose energy rises; same: starts from which both end at one "
+        "point; limits: different ends of one problem's starts; spread: between the energies of "
+        "its highest and lowest end; unique: problems with one fixed point by theorem; refuted: of "
+        "those, with several ends. Problems in which alpha is not below alpha_crit do not count.",
+        "alpha,lambda,beta,problems,starts,rested,settled,residual,rose,climbed,same,limits,limits_se,"
+        "limits_iterated,spread,time,iterations,contraction,unique,refuted",
+        NULL, cells, &row);
+    for (int64_t k = 0; k < cells && status == CGAM_OK; k++, row += COLUMNS) {
+        cgam_moments limits = {0};
+        double sum[COUNTS] = {0}, worst = 0;
+        for (int64_t i = 0; i < b->count; i++) {
+            const double *one = b->records + i * b->record + k * COUNTS;
+            if (one[SUBCRITICAL] == 0) continue;
+            for (int j = 0; j < COUNTS; j++) sum[j] += one[j];
+            worst = fmax(worst, one[RESIDUAL]);
+            cgam_moments_add(&limits, one[LIMITS]);
+        }
+        cell c = cell_at(o, NULL, 0, k);
+        double problems = sum[SUBCRITICAL], starts = problems * (double)o->starts;
+        double all[] = {c.alpha,
+                        c.lambda,
+                        c.beta,
+                        problems,
+                        starts,
+                        sum[RESTED] / starts,
+                        sum[SETTLED] / starts,
+                        worst,
+                        sum[ROSE],
+                        sum[CLIMBED],
+                        sum[SAME] / starts,
+                        limits.mean,
+                        cgam_moments_se(&limits),
+                        sum[LIMITS_ITERATED] / problems,
+                        sum[SPREAD] / problems,
+                        sum[TIME] / sum[RESTED],
+                        sum[STEPS] / sum[SETTLED],
+                        sum[CONTRACTION] / problems,
+                        sum[UNIQUE],
+                        sum[REFUTED]};
+        _Static_assert(sizeof all / sizeof *all == COLUMNS, "a number for every head");
+        memcpy(row, all, sizeof all);
+    }
+    if (status == CGAM_OK)
+        cgam_table_put(study->doc, cgam_study_find(study, "cells"), 0, cells,
+                       "alpha,lambda,beta,rested,residual,rose,climbed,same,limits,time,iterations,"
+                       "contraction,unique,refuted");
+    return status;
+}
+
+cgam_status cgam_convergence_run(cgam_study *study)
+{
+    cgam_blocks b = {.count = study->opts.trials,
+                     .record = cells_of(&study->opts) * COUNTS,
+                     .room = sizeof(room),
+                     .open = room_open,
+                     .close = room_close,
+                     .block = block,
+                     .tables = tables};
+    return cgam_blocks_run(study, &b);
+}
+
+cgam_status cgam_convergence_trial(cgam_study *study, int64_t trial, json_t *doc)
+{
+    const cgam_study_opts *o = &study->opts;
+    room w = {0};
+    cgam_problem p = {0};
+    json_t *list = json_array();
+    cgam_status status = room_open(study, NULL, &w);
+    if (status == CGAM_OK)
+        status =
+            cgam_problem_open(study, CGAM_STREAM_CONVERGENCE, o->sigma_q.values[0], 0, trial, &p);
+    if (status == CGAM_OK) cgam_problem_put(&p, doc);
+    for (int64_t k = 0; k < cells_of(o) && status == CGAM_OK; k++) {
+        cell c = cell_at(o, &p, trial, k);
+        double record[COUNTS] = {0};
+        json_t *one = json_object();
+        w.shown = json_array();
+        status = run_cell(study, &c, &w, record);
+        cgam_json_put_real(one, "alpha", c.alpha);
+        cgam_json_put_real(one, "lambda", c.lambda);
+        cgam_json_put_real(one, "beta", c.beta);
+        cgam_json_put_int(one, "limits", (int64_t)record[LIMITS]);
+        cgam_json_put_bool(one, "unique", record[UNIQUE] > 0);
+        cgam_json_put(one, "starts", w.shown);
+        json_array_append_new(list, one);
+        cgam_net_free(c.net);
+        cgam_gate_free(c.gate);
+    }
+    cgam_json_put(doc, "cells", list);
+    cgam_problem_close(study, &p);
+    room_close(study, NULL, &w);
+    return status;
+}

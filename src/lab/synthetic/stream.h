@@ -1,0 +1,50 @@
+/* stream.h: where the random numbers of a study come from.
+ *
+ * Every number is a function of (seed, stream, position), see cgam/rng.h. The stream names what the
+ * numbers are for, so any trial can be made again alone, in any order and on any thread:
+ *
+ *   bits 63..58  study      CGAM_STREAM_SEPARATION ...
+ *   bits 57..54  purpose    CGAM_STREAM_BANK ...
+ *   bits 53..42  set        which bank (0 where a study has one bank, or one per trial)
+ *   bits 41..32  cell       which point of the grid (sigma_q, size of the bank, check), else 0
+ *   bits 31..0   trial
+ *
+ * Within a stream numbers are taken in the order of the arrays they fill, row by row. These
+ * numbers are part of the promise that a seed gives the same results: do not renumber. */
+#ifndef CGAM_SRC_LAB_SYNTHETIC_STREAM_H
+#define CGAM_SRC_LAB_SYNTHETIC_STREAM_H
+
+#include <cgam/base.h>
+
+enum {
+    CGAM_STREAM_SEPARATION = 1,
+    CGAM_STREAM_COMPETITION = 2,
+    CGAM_STREAM_COUPLED = 3,
+    CGAM_STREAM_TIMESCALE = 4,
+    CGAM_STREAM_THEOREMS = 5,
+    CGAM_STREAM_CAPACITY = 6,
+    CGAM_STREAM_PHASE = 7,
+    CGAM_STREAM_CONVERGENCE = 8,
+    CGAM_STREAM_ANNEALING = 9,
+    CGAM_STREAM_SPARSE = 10
+};
+enum {
+    CGAM_STREAM_BANK = 1,    /* memories; for clusters the centre first */
+    CGAM_STREAM_TARGET = 2,  /* which memory is meant */
+    CGAM_STREAM_QUERY = 3,   /* epsilon */
+    CGAM_STREAM_CONTEXT = 4, /* eta */
+    CGAM_STREAM_START = 5,   /* r(0) */
+    CGAM_STREAM_CASE = 6,    /* everything of a random instance */
+    CGAM_STREAM_ROWS = 7     /* which rows of a given bank */
+};
+enum { CGAM_STREAM_SETS = 1 << 12, CGAM_STREAM_CELLS = 1 << 10 };
+#define CGAM_STREAM_TRIALS ((int64_t)1 << 32)
+
+static inline cgam_rng cgam_stream(uint64_t seed, int study, int purpose, int64_t set, int64_t cell,
+                                   int64_t trial)
+{
+    return cgam_rng_stream(seed, (uint64_t)study << 58 | (uint64_t)purpose << 54 |
+                                     (uint64_t)set << 42 | (uint64_t)cell << 32 | (uint64_t)trial);
+}
+
+#endif

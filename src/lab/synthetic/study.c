@@ -1,0 +1,307 @@
+/* study.c: the list of studies, their tables, and what is written of them. */
+#include "lab/synthetic/study.h"
+#include "base/blas.h"
+#include "io/folder.h"
+#include "io/journal.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+const cgam_study_part cgam_studies[CGAM_STUDY_KINDS] = {
+    [CGAM_STUDY_SEPARATION] =
+        {"separation", "accuracy and gaps against query noise (fig. 2)",
+         "--context-noise vector --out out", cgam_separation_run, cgam_separation_trial, NULL,
+         "One bank of unit Gaussian memories. A trial picks a target, a noisy query and "
+         "a noisy context, recalls with every lambda on the same draws, and is counted "
+         "right when the target wins. Also kept: the gap between the target's score and "
+         "the best other one, and whether the target's probability is above the logistic "
+         "bound."},
+    [CGAM_STUDY_COMPETITION] =
+        {"competition", "peak gate probability against the penalty, without feedback (fig. 3 a-c)",
+         "--t-cap 200", cgam_competition_run, cgam_competition_trial, cgam_competition_check,
+         "Each trial draws a cluster of unit memories and gives every gate the same "
+         "input. Below alpha_crit the gates settle; from there on their closed-form "
+         "transient is taken at min(t*, t_cap). Reported is the mean of the largest gate "
+         "probability for every alpha."},
+    [CGAM_STUDY_COUPLED] =
+        {"coupled", "how feedback moves the transition of the gates (fig. 3 d)",
+         "--lambda 0,1,2 --trials 200", cgam_coupled_run, cgam_coupled_trial, NULL,
+         "Clusters as in competition. Retrieval feeds back into the gates: the "
+         "self-consistent fixed point from a noisy start while A(alpha) is positive definite, "
+         "the transient to t_cap from alpha_crit on. For every lambda: the curve, where "
+         "its mean peak crosses 1/2, the theorem's threshold, and the fold of the branch "
+         "of fixed points."},
+    [CGAM_STUDY_TIMESCALE] =
+        {"timescale", "do gates that are faster than retrieval precondition it", "--start query",
+         cgam_timescale_run, cgam_timescale_trial, NULL,
+         "Integrates gates and retrieval for ratios tau_r/tau_s, from rest or from the "
+         "query, with the query clamped or free, and tells when the context has settled, "
+         "when retrieval has decided, how many memories are in play along the way, and "
+         "how often the target wins."},
+    [CGAM_STUDY_THEOREMS] =
+        {"theorems", "every theorem of the paper, counted on random instances", "--trials 2000",
+         cgam_theorems_run, cgam_theorems_trial, NULL,
+         "Draws random instances and counts, for every statement, cases, violations and "
+         "the worst margin. The exit status is 1 when there is a violation."},
+    [CGAM_STUDY_CAPACITY] =
+        {"capacity", "recall accuracy against the number of memories per dimension",
+         "--load 1,4,16,64 --lambda 0,2", cgam_grid_run, cgam_grid_trial, cgam_grid_check,
+         "First-order recall of noisy queries with a noisy context, for a product of "
+         "N/d, lambda, alpha and sigma_q, on random unit memories or on rows of a bank "
+         "of yours."},
+    [CGAM_STUDY_PHASE] =
+        {"phase", "recall accuracy over two of N/d, lambda, alpha and sigma_q, as a map",
+         "--x alpha --y load --alpha 0,0.2,0.4,0.6,0.8 --load 1,2,4,8,16 --lambda 2 "
+         "--sigma-q 0.5",
+         cgam_grid_run, cgam_grid_trial, cgam_grid_check,
+         "As capacity, drawn as a heat map over any two of N/d, lambda, alpha and "
+         "sigma_q; the other two take their first value."},
+    [CGAM_STUDY_CONVERGENCE] =
+        {"convergence", "where flows and iterations end, from any start", "--lambda 3 --beta 8",
+         cgam_convergence_run, cgam_convergence_trial, cgam_convergence_check,
+         "At every alpha, lambda and beta, flows of the four layers from random gates and "
+         "retrieval, and the plain iteration from the same weights: do they come to rest, does "
+         "the energy ever rise, at how many different points do they end, and is it one where a "
+         "theorem promises one."},
+    [CGAM_STUDY_ANNEALING] =
+        {"annealing",
+         "does annealing find the deepest minimum, and what a context does to their number",
+         "--lambda 2 --beta 4,8,16", cgam_annealing_run, cgam_annealing_trial, NULL,
+         "At every lambda and beta, without and with the context: the plain coupled recall, the "
+         "annealed one and the landscape of fixed points. How often each ends at the lowest energy "
+         "that anyone found, which of the two is lower, how often the target wins, and how many "
+         "minima there are."},
+    [CGAM_STUDY_SPARSE] =
+        {"sparse", "does a context narrow the set that is searched, with sparse activations",
+         "--mode coupled --lambda 0.5", cgam_sparse_run, cgam_sparse_trial, NULL,
+         "Noisy queries recalled with softmax, 1.5-entmax and sparsemax, without and with a noisy "
+         "context, on the same draws: does the target win, how many memories keep a weight, how "
+         "often is the answer one memory exactly, and how often is that proved."},
+};
+
+/* ---- Life ------------------------------------------------------------------------------------ */
+void cgam_study_free(cgam_study *study)
+{
+    if (!study) return;
+    for (int64_t i = 0; i < study->tables; i++) cgam_free(study->env, study->cells[i]);
+    json_decref(study->doc);
+    cgam_free(study->env, study->json);
+    cgam_free(study->env, study->labels);
+    cgam_free(study->env, study->lists);
+    cgam_free(study->env, study->out);
+    cgam_journal_close(study->journal);
+    cgam_free(study->env, study->progress);
+    cgam_free(study->env, study);
+}
+
+/* Copies the options with their lists, so that a study outlives its caller's arrays. */
+static cgam_status take_options(cgam_study *study, const cgam_study_opts *opts)
+{
+    const cgam_study_param *p;
+    int64_t total = 0;
+    study->opts = *opts;
+    if (opts->bank) study->opts.d = cgam_bank_describe(opts->bank).d;
+    for (int64_t k = 0; (p = cgam_study_param_at(opts->kind, k)); k++)
+        if (p->kind == CGAM_FIELD_LIST) total += cgam_study_param_count(p, opts);
+    double *at = study->lists = cgam_alloc(study->env, (size_t)total, sizeof *at);
+    if (!at) return cgam_fail_nomem(study->env, "options");
+    for (int64_t k = 0; (p = cgam_study_param_at(opts->kind, k)); k++) {
+        cgam_list *list = cgam_study_param_list(p, &study->opts);
+        if (!list) continue;
+        if (list->count > 0) memcpy(at, list->values, (size_t)list->count * sizeof *at);
+        list->values = at;
+        at += list->count;
+    }
+    if (opts->out) {
+        size_t size =
+            strlen(opts->out) + strlen(cgam_studies[opts->kind].name) + sizeof "/..progress";
+        study->out = cgam_strdup(study->env, opts->out);
+        study->progress = cgam_alloc(study->env, size, 1);
+        if (!study->out || !study->progress) return cgam_fail_nomem(study->env, "options");
+        snprintf(study->progress, size, "%s/.%s.progress", opts->out,
+                 cgam_studies[opts->kind].name);
+        study->opts.out = study->out;
+    }
+    return CGAM_OK;
+}
+
+static cgam_status study_new(cgam_env *env, const cgam_study_opts *opts, cgam_study **out)
+{
+    *out = NULL;
+    if (opts->kind >= CGAM_STUDY_KINDS)
+        return cgam_fail(env, CGAM_E_ARG, "study %d: there are %d", (int)opts->kind,
+                         CGAM_STUDY_KINDS);
+    cgam_status status = cgam_study_params_check(env, opts);
+    if (status == CGAM_OK && cgam_studies[opts->kind].check)
+        status = cgam_studies[opts->kind].check(env, opts);
+    if (status == CGAM_OK) status = cgam_blas_check_space(env);
+    if (status != CGAM_OK) return status;
+    cgam_study *study = cgam_zalloc(env, 1, sizeof *study);
+    if (!study) return cgam_fail_nomem(env, "a study");
+    study->env = env;
+    study->lanes = cgam_lanes_of(cgam_cpu_best());
+    study->doc = json_object();
+    status = study->doc ? take_options(study, opts) : cgam_fail_nomem(env, "a study");
+    if (status != CGAM_OK) {
+        cgam_study_free(study);
+        return status;
+    }
+    cgam_json_put_text(study->doc, "study", cgam_studies[opts->kind].name);
+    cgam_json_put_text(study->doc, "version", cgam_version());
+    cgam_json_put_int(study->doc, "seed", (int64_t)opts->seed);
+    *out = study;
+    return CGAM_OK;
+}
+
+/* Where a result was made, so far as it can matter to its last digits. */
+static json_t *machine(const cgam_study *study)
+{
+    json_t *doc = json_object();
+    struct utsname name;
+    if (uname(&name) == 0) {
+        cgam_json_put_text(doc, "system", name.sysname);
+        cgam_json_put_text(doc, "machine", name.machine);
+    }
+    FILE *f = fopen("/proc/cpuinfo", "r");
+    char line[256];
+    while (f && fgets(line, sizeof line, f)) {
+        char *colon = strchr(line, ':');
+        if (strncmp(line, "model name", 10) != 0 || !colon) continue;
+        colon[strcspn(colon, "\n")] = '\0';
+        cgam_json_put_text(doc, "cpu", colon + 2);
+        break;
+    }
+    if (f) fclose(f);
+    cgam_json_put_int(doc, "cores", sysconf(_SC_NPROCESSORS_ONLN));
+    cgam_json_put_text(doc, "vectors", study->lanes->name);
+    return doc;
+}
+
+cgam_status cgam_study_run(cgam_env *env, const cgam_study_opts *opts, cgam_study **out)
+{
+    *out = NULL;
+    cgam_study *study;
+    cgam_status status = study_new(env, opts, &study);
+    if (status != CGAM_OK) return status;
+    cgam_json_put_int(study->doc, "trials", opts->trials);
+    cgam_json_put(study->doc, "machine", machine(study));
+    cgam_study_params_put(&study->opts, study->doc);
+    status = cgam_studies[study->opts.kind].run(study);
+    json_t *names = json_array();
+    for (int64_t i = 0; i < study->tables; i++)
+        json_array_append_new(names, json_string(study->table[i].name));
+    cgam_json_put(study->doc, "tables", names);
+    if (status == CGAM_OK) status = cgam_json_text(study->env, study->doc, &study->json);
+    if (status != CGAM_OK) {
+        cgam_study_free(study);
+        return status;
+    }
+    *out = study;
+    return CGAM_OK;
+}
+
+cgam_status cgam_study_trial(cgam_env *env, const cgam_study_opts *opts, int64_t trial, char **text)
+{
+    *text = NULL;
+    cgam_study *study;
+    cgam_study_opts o = *opts;
+    o.out = NULL;
+    cgam_status status = study_new(env, &o, &study);
+    if (status != CGAM_OK) return status;
+    int64_t trials = o.trials * (cgam_study_param_find(o.kind, "banks") ? o.banks : 1);
+    if (trial < 0 || trial >= trials)
+        status = cgam_fail(env, CGAM_E_ARG, "only-trial is %lld, trials are 0 to %lld",
+                           (long long)trial, (long long)trials - 1);
+    if (status == CGAM_OK) {
+        cgam_json_put_int(study->doc, "trial", trial);
+        cgam_study_params_put(&study->opts, study->doc);
+        status = cgam_studies[study->opts.kind].trial(study, trial, study->doc);
+    }
+    if (status == CGAM_OK) status = cgam_json_text(env, study->doc, text);
+    cgam_study_free(study);
+    return status;
+}
+
+void cgam_study_forget(const cgam_study *study)
+{
+    if (study->progress) unlink(study->progress);
+}
+
+/* ---- Tables ---------------------------------------------------------------------------------- */
+cgam_status cgam_study_add(cgam_study *study, const char *name, const char *about,
+                           const char *heads, const char *const *labels, int64_t rows,
+                           double **cells)
+{
+    int64_t columns = cgam_heads_count(heads) - (labels != NULL);
+    if (study->tables == CGAM_STUDY_TABLES)
+        return cgam_fail(study->env, CGAM_E_INTERNAL, "more than %d tables", CGAM_STUDY_TABLES);
+    *cells = cgam_zalloc(study->env, (size_t)rows * (size_t)columns, sizeof **cells);
+    if (!*cells) return cgam_fail_nomem(study->env, name);
+    study->cells[study->tables] = *cells;
+    study->table[study->tables++] = (cgam_table){.name = name,
+                                                 .about = about,
+                                                 .heads = heads,
+                                                 .labels = labels,
+                                                 .rows = rows,
+                                                 .columns = columns,
+                                                 .cells = *cells};
+    return CGAM_OK;
+}
+
+const cgam_table *cgam_study_find(const cgam_study *study, const char *name)
+{
+    for (int64_t i = 0; i < study->tables; i++)
+        if (strcmp(study->table[i].name, name) == 0) return &study->table[i];
+    return NULL;
+}
+
+/* The summary of another run in the folder; NULL = there is none, or it is this run's. */
+static json_t *other_summary(const cgam_study *study, const char *folder)
+{
+    char path[CGAM_PATH_ROOM];
+    json_t *doc = NULL;
+    if (cgam_path_join(study->env, folder, "summary.json", path) != CGAM_OK ||
+        access(path, F_OK) != 0 || cgam_json_load(study->env, path, &doc) != CGAM_OK)
+        return NULL;
+    if (*cgam_json_get_text(doc, "study") && !json_equal(doc, study->doc)) return doc;
+    json_decref(doc);
+    return NULL;
+}
+
+bool cgam_study_replaces(const cgam_study *study, const char *folder)
+{
+    json_t *doc = other_summary(study, folder);
+    json_decref(doc);
+    return doc != NULL;
+}
+
+/* Removes what another run wrote, its summary first: without one a folder is not finished. */
+static cgam_status clear(const cgam_study *study, const char *folder)
+{
+    json_t *doc = other_summary(study, folder), *names = json_object_get(doc, "tables");
+    cgam_status status = CGAM_OK;
+    if (doc) status = cgam_folder_remove(study->env, folder, "summary.json");
+    for (size_t i = 0; i < json_array_size(names) && status == CGAM_OK; i++) {
+        char file[100];
+        const char *name = json_string_value(json_array_get(names, i));
+        if (!name || strlen(name) > 64 || strchr(name, '/')) continue; /* not ours */
+        snprintf(file, sizeof file, "%s.csv", name);
+        status = cgam_folder_remove(study->env, folder, file);
+    }
+    json_decref(doc);
+    return status;
+}
+
+cgam_status cgam_study_write(const cgam_study *study, const char *folder)
+{
+    cgam_outgroup files;
+    cgam_status status = CGAM_OK;
+    cgam_outgroup_begin(&files);
+    for (int64_t i = 0; i < study->tables && status == CGAM_OK; i++)
+        status = cgam_table_write(study->env, &study->table[i], folder);
+    if (status == CGAM_OK) status = cgam_json_save(study->env, folder, "summary.json", study->doc);
+    if (status == CGAM_OK) status = clear(study, folder);
+    return cgam_outgroup_end(&files, status);
+}

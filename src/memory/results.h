@@ -1,0 +1,44 @@
+/* results.h (inside): what is reported of a settled query (stages.h). */
+#ifndef CGAM_SRC_MEMORY_RESULTS_H
+#define CGAM_SRC_MEMORY_RESULTS_H
+
+#include "memory/stages.h"
+#include <cgam/recall.h>
+
+/* What the scores of a query say, however they were gathered. */
+typedef struct cgam_summary {
+    int64_t winner, focus, rank;   /* of focus; -1 = the ghost */
+    double p, log_p;               /* of focus */
+    double entropy, ipr;           /* -sum p log p, 1 / sum p^2 */
+    int64_t support;               /* p > 0; with softmax all */
+    double gap, gap_raw, gap_gate; /* of focus over the best other; any number where n = 1 */
+    double left_out;               /* weight that the sums passed over */
+    double p_none;                 /* of the ghost */
+} cgam_summary;
+
+/* From the vectors of a query; target < 0 = none. */
+cgam_status cgam_settled_summary(const cgam_recall *plan, const cgam_settled *m, int64_t target,
+                                 cgam_summary *out);
+/* A result but for its certificates. */
+void cgam_result_fill(const cgam_recall *plan, const cgam_summary *x, const cgam_trace *trace,
+                      cgam_result *out);
+
+/* The weights exp(beta (r - top)) of a query: of the memories scored, of the others from below and above; and
+ * what scores may be off by, gates included. */
+typedef struct cgam_weight_bounds {
+    double top, known, low, high, off;
+    int64_t scored;
+} cgam_weight_bounds;
+/* p of a score among them and the ghost, from below and above (docs/theorems/sketch.md). ghost: the score is that of
+ * the ghost. */
+void cgam_weight_bounds_share(const cgam_recall *plan, const cgam_weight_bounds *x, double r,
+                              bool ghost, double share[2]);
+/* p, log_p and the intervals of a result whose focus has the score r. */
+void cgam_result_intervals(const cgam_recall *plan, const cgam_weight_bounds *x, double r,
+                           cgam_result *out);
+
+bool cgam_end_find(const char *name, cgam_end *out); /* false: no such name */
+bool cgam_transition_kind_find(const char *name, cgam_transition_kind *out);
+bool cgam_path_find(const char *name, cgam_path *out); /* false: no such name */
+
+#endif

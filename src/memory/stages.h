@@ -1,0 +1,105 @@
+/* stages.h (inside): one query on its way through a recall. Each stage has a type with the fields that are valid there.
+ *
+ *   scored     b = Z q, s0 = A^-1 u, a = b + lambda s0: what query and context say of every memory
+ *   iterating  (modes coupled and anneal) a step makes r_new = a + lambda^2 A^-1 p_old and p_new = act(beta r_new)
+ *   settled    gates s, scores r and weights p = act(beta r) that go together, and the trace of how they were found:
+ *              what results (results.h) and certificates (certify.h) are made of
+ *
+ * act is softmax or entmax. Vectors are [n]. */
+#ifndef CGAM_SRC_MEMORY_STAGES_H
+#define CGAM_SRC_MEMORY_STAGES_H
+
+#include "memory/plan.h"
+
+/* How far gates are from the exact A^-1 u: the largest entry and the 2-norm of the difference. */
+typedef struct cgam_gates_off {
+    double most, norm;
+} cgam_gates_off;
+
+/* ---- Scored. */
+typedef struct cgam_scored {
+    const double *q; /* [d] the query, and */
+    const double *c; /* [d_c] its context, as they were given; NULL = none, or not clamped */
+    const double *b, *s0, *a;
+    double half_us0;       /* u' A^-1 u / 2, the constant of the energy */
+    cgam_gates_off s0_off; /* of s0, on large banks; INFINITY: not known */
+    bool level;            /* b and u treat equal memories alike, and so should p */
+} cgam_scored;
+
+/* CGAM_E_VALUE where a bank whose rows were not checked gave query k a score that is not finite. */
+cgam_status cgam_scores_strange(const cgam_recall *plan, int64_t k);
+cgam_status cgam_scores_check(const cgam_recall *plan, int64_t k, const double *r);
+
+/* ---- The activation of scores r. */
+typedef struct cgam_activated {
+    double top, sum; /* max r, and sum exp(beta (r - top)); 1 with entmax, which has */
+    double shift;    /* the shift of num/entmax.h */
+    double lse;      /* log sum exp(beta r) = beta top + log sum, or entmax's L(beta r) */
+} cgam_activated;
+
+/* Of softmax, from top and sum. */
+cgam_activated cgam_activated_softmax(double beta, double top, double sum);
+/* p = act(beta r); false when a score is not a number. */
+bool cgam_activate(const cgam_recall *plan, const double *r, double *p, cgam_activated *out);
+/* The same without p. */
+cgam_activated cgam_activated_of(const cgam_recall *plan, const double *r);
+/* p of rows [i, i + rows). */
+enum { CGAM_SETTLE_ROWS = 512 };
+void cgam_activated_weights(const cgam_recall *plan, const cgam_activated *act, const double *r,
+                            int64_t i, int64_t rows, double *p);
+/* log p of a score; -INFINITY off the support. */
+double cgam_activated_log_p(const cgam_recall *plan, const cgam_activated *act, double r);
+
+/* ---- Settled. */
+typedef struct cgam_trace {
+    int64_t iterations, newton_steps;
+    cgam_end end;
+    double change, change_norm, rate; /* last max|dp|, |dp|_2, and the observed contraction */
+    double energy_start, energy_end, energy_rise;
+    double
+        streamed; /* max |r| that refined steps found streamed ones off by, 0 where there are none */
+    double time;  /* of a flow's end, else NAN */
+} cgam_trace;
+
+typedef struct cgam_settled {
+    cgam_scored in;
+    double *s, *r, *p;
+    cgam_activated act;
+    cgam_trace trace;
+    bool together; /* multiplied with others as matrices: passes of its own would cost more */
+    cgam_gates_off feedback; /* of A^-1 p, with together; INFINITY: not known */
+} cgam_settled;
+
+/* Mode first: nothing to iterate; what has no meaning is NAN. */
+cgam_trace cgam_trace_direct(bool finite);
+
+/* ---- Iterating (convergence.c). */
+typedef struct cgam_iterating {
+    cgam_scored in;
+    double *p_old, *r_new, *p_new;
+    cgam_activated act; /* of r_new */
+    cgam_trace trace;
+    double best;          /* the least change so far, */
+    int64_t since;        /* and the iteration that made it */
+    int64_t newton_after; /* no further try before this iteration */
+    bool rough;           /* f32 had a part in trace.energy_end */
+    bool together;
+    cgam_gates_off feedback;
+} cgam_iterating;
+
+/* From the scores of m, with its s, r, p as room: r_new = a, where memories of a family of `level` (NULL: none) get their
+ * mean, and p_new = act(beta r_new), or the weights start[n]; p_old is not set. Where the scores are not numbers
+ * trace.end is CGAM_END_DIVERGED. */
+cgam_status cgam_iterating_begin(const cgam_recall *plan, const cgam_settled *m,
+                                 const double *start, const cgam_twins *level, cgam_iterating *out);
+/* r_new and p_new, and s = s0 + (r_new - a) / lambda in the room of p_old. */
+cgam_settled cgam_iterating_settle(const cgam_recall *plan, const cgam_iterating *x);
+
+/* A step that changed p by `change`: count, rate, and the best so far. */
+void cgam_iterating_count(cgam_iterating *x, double change);
+/* The energy at its beginning; exact: in double from end to end, so that a rise would be one. */
+void cgam_iterating_energy(cgam_iterating *x, double energy, bool exact);
+/* Is this the end? Sets trace.end. */
+bool cgam_iterating_ends(const cgam_recall *plan, cgam_iterating *x, bool exact);
+
+#endif
