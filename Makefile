@@ -94,7 +94,8 @@ bench: build ## every claim about speed, as ratios
 	@CGAM=$(CGAM_BUILD)/cgam CGAM_SRC=$(CURDIR) tests/system/explorer.sh first_load || [ $$? = 77 ]
 	@bench/compare $(BUILD)/cgam
 	@[ ! -x $(BUILD)/cgam-mpi ] || bench/ranks.py $(BUILD)
-	@python=$$(sed -n 's/^CGAM_PYTHON:FILEPATH=//p' $(BUILD)/CMakeCache.txt); [ -z "$$python" ] || $$python bench/python.py $(BUILD)
+	@python=$$(sed -n 's/^CGAM_PYTHON:FILEPATH=//p' $(BUILD)/CMakeCache.txt); [ -z "$$python" ] || \
+	{ failed=0; $$python bench/python.py $(BUILD) || failed=1; $$python bench/whole $(BUILD) || failed=1; exit $$failed; }
 
 python: build ## a wheel of the Python package in build/python/dist, for any CPython from 3.11 on
 	@$(compile) $(BUILD) -j $(JOBS) --target wheel
