@@ -233,11 +233,8 @@ static json_t *param_json(const cgam_param *p)
     static const char *const kinds[] = {"flag",   "int",  "real",  "text",
                                         "choice", "ints", "reals", "words"};
     bool ranged = p->min != 0 || p->max != 0;
-    json_t *one = json_object();
-    cgam_json_put_text(one, "name", p->name);
-    cgam_json_put_bool(one, "positional", cgam_param_positional(p));
-    cgam_json_put_text(one, "kind", kinds[p->kind]);
-    cgam_json_put_text(one, "value", p->value);
+    json_t *one = cgam_json_object("name=%s positional?=%d kind=%s value=%s", p->name,
+                                   cgam_param_positional(p), kinds[p->kind], p->value);
     if (p->kind == CGAM_CHOICE || p->kind == CGAM_WORDS || p->kind == CGAM_INTS ||
         p->kind == CGAM_REALS) {
         json_t *words = json_array();
@@ -247,12 +244,8 @@ static json_t *param_json(const cgam_param *p)
             json_array_append_new(words, json_stringn(word, length));
         cgam_json_put(one, "words", words);
     }
-    cgam_json_put_text(one, "default", p->fallback);
-    cgam_json_put_text(one, "help", p->help);
-    cgam_json_put_real(one, "min", ranged ? p->min : NAN);
-    cgam_json_put_real(one, "max", ranged ? p->max : NAN);
-    cgam_json_put_bool(one, "required", p->required);
-    cgam_json_put_bool(one, "many", p->many);
+    cgam_json_add(one, "default=%s help=%s min=%g max=%g required?=%d many?=%d", p->fallback,
+                  p->help, ranged ? p->min : NAN, ranged ? p->max : NAN, p->required, p->many);
     if (p->bare) cgam_json_put_text(one, "bare", p->bare);
     cgam_json_put_bool(one, "writes", p->writes);
     if (p->input) cgam_json_put_text(one, "input", cgam_input_name(p->input));
@@ -277,12 +270,9 @@ json_t *cgam_help_json(const cgam_verb *verb)
     const cgam_param *p;
     for (int i = 0; (p = cgam_verb_param(verb, i)); i++)
         json_array_append_new(params, param_json(p));
-    cgam_json_put_text(doc, "name", verb->name);
-    cgam_json_put_text(doc, "summary", verb->summary);
-    cgam_json_put(doc, "about", paragraphs_json(cgam_verb_about(verb)));
-    cgam_json_put_text(doc, "example", verb->example);
-    cgam_json_put_bool(doc, "local", verb->local);
-    cgam_json_put(doc, "parameters", params);
+    cgam_json_add(doc, "name=%s summary=%s about=%p example=%s local?=%d parameters=%p", verb->name,
+                  verb->summary, paragraphs_json(cgam_verb_about(verb)), verb->example, verb->local,
+                  params);
     return doc;
 }
 

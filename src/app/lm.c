@@ -233,8 +233,7 @@ cgam_status cgam_lm_place_show(cgam_call *call, const cgam_lm_place *at)
     if (!at->report) return CGAM_OK;
     cgam_status status = cgam_models_refresh(call->env, at->report);
     if (status == CGAM_OK) status = cgam_path_join(call->env, at->report, "index.html", page);
-    cgam_json_put_text(call->doc, "study", at->out);
-    cgam_json_put_text(call->doc, "report", status == CGAM_OK ? page : NULL);
+    cgam_json_add(call->doc, "study=%s report=%s", at->out, status == CGAM_OK ? page : NULL);
     return status;
 }
 
@@ -264,10 +263,8 @@ json_t *cgam_lm_token_list(const cgam_lm *lm, int64_t count, const int32_t *toke
 {
     json_t *list = json_array();
     for (int64_t i = 0; i < count; i++) {
-        json_t *token = json_object();
-        cgam_json_put_int(token, "id", tokens[i]);
-        cgam_json_put(token, "piece", cgam_lm_piece_json(lm, tokens[i]));
-        json_array_append_new(list, token);
+        json_array_append_new(list, cgam_json_object("id=%d piece=%p", tokens[i],
+                                                     cgam_lm_piece_json(lm, tokens[i])));
     }
     return list;
 }

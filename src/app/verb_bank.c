@@ -209,8 +209,7 @@ static cgam_status show_bank(cgam_call *call)
     status = put_bank(call, bank);
     if (status == CGAM_OK && check) status = cgam_pack_check(bank, &damaged);
     if (status == CGAM_OK && check) {
-        cgam_json_put_bool(call->doc, "whole", !damaged);
-        cgam_json_put_text(call->doc, "damaged", damaged);
+        cgam_json_add(call->doc, "whole?=%d damaged=%s", !damaged, damaged);
         call->negative = damaged != NULL;
     }
     cgam_input_bank_done(call, bank);
@@ -295,13 +294,10 @@ static cgam_status search_names(cgam_call *call, const cgam_row_names *names)
     }
     json_t *list = json_array();
     for (int64_t i = 0; i < count; i++) {
-        json_t *one = json_object();
-        cgam_json_put_int(one, "row", rows[i]);
-        cgam_json_put_text(one, "name", cgam_row_names_at(names, rows[i]));
-        json_array_append_new(list, one);
+        json_array_append_new(
+            list, cgam_json_object("row=%jd name=%s", rows[i], cgam_row_names_at(names, rows[i])));
     }
-    cgam_json_put_int(call->doc, "n", all);
-    cgam_json_put(call->doc, "names", list);
+    cgam_json_add(call->doc, "n=%jd names=%p", all, list);
     cgam_free(call->env, found);
     return CGAM_OK;
 }

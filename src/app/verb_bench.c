@@ -33,9 +33,7 @@ static json_t *times(const cgam_bench *b)
 {
     json_t *list = json_object();
     for (int k = 0; k < CGAM_BENCH_PIECES; k++) {
-        json_t *pair = json_object();
-        cgam_json_put_real(pair, "wall", b->wall[k]);
-        cgam_json_put_real(pair, "cpu", b->cpu[k]);
+        json_t *pair = cgam_json_object("wall=%g cpu=%g", b->wall[k], b->cpu[k]);
         cgam_json_put(list, b->name[k], pair);
     }
     return list;
@@ -60,10 +58,8 @@ static cgam_status run_bench(cgam_call *call)
 {
     cgam_bench b;
     int64_t n = cgam_args_int(call->args, "rows"), d = cgam_args_int(call->args, "columns");
-    cgam_json_put_int(call->doc, "n", n);
-    cgam_json_put_int(call->doc, "d", d);
-    cgam_json_put_int(call->doc, "threads", cgam_env_threads(call->env));
-    cgam_json_put_text(call->doc, "kernels", cgam_cpu_best()->name);
+    cgam_json_add(call->doc, "n=%jd d=%jd threads=%d kernels=%s", n, d,
+                  cgam_env_threads(call->env), cgam_cpu_best()->name);
     cgam_status status = cgam_bench_run(call->env, n, d, cgam_args_int(call->args, "runs"),
                                         (uint64_t)cgam_args_int(call->args, "seed"), &b);
     if (status != CGAM_OK) return status;

@@ -94,8 +94,7 @@ static cgam_status run_demo(cgam_call *call)
     cgam_bank *bank;
     cgam_status status = cgam_bank_new(call->env, Z, CGAM_F64, N, D, NULL, &bank);
     if (status != CGAM_OK) return status;
-    cgam_json_put_int(call->doc, "n", N);
-    cgam_json_put_int(call->doc, "d", D);
+    cgam_json_add(call->doc, "n=%d d=%d", N, D);
     status = recall_rows(call, bank, q, C);
     cgam_bank_free(bank);
     return status;

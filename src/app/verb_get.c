@@ -24,16 +24,12 @@ static cgam_status fetch_data(cgam_call *call)
     if (status != CGAM_OK) return status;
     json_t *banks = json_array();
     for (int64_t i = 0; i < got.count; i++) {
-        json_t *bank = json_object();
-        cgam_json_put_text(bank, "bank", got.bank[i].rows);
-        cgam_json_put_text(bank, "names", got.bank[i].names);
-        cgam_json_put_int(bank, "n", got.bank[i].n);
-        cgam_json_put_int(bank, "d", got.bank[i].d);
+        json_t *bank = cgam_json_object("bank=%s names=%s n=%jd d=%jd", got.bank[i].rows,
+                                        got.bank[i].names, got.bank[i].n, got.bank[i].d);
         json_array_append_new(banks, bank);
     }
-    cgam_json_put_text(call->doc, "set", cgam_data_set_name(set));
-    cgam_json_put_bool(call->doc, "fetched", got.fetched);
-    cgam_json_put(call->doc, "banks", banks);
+    cgam_json_add(call->doc, "set=%s fetched?=%d banks=%p", cgam_data_set_name(set), got.fetched,
+                  banks);
     return CGAM_OK;
 }
 

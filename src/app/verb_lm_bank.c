@@ -57,11 +57,11 @@ static cgam_status put_bank(cgam_call *call, cgam_lm *lm, const cgam_bank *bank,
     cgam_json_put_text(call->doc, "bank", path);
     cgam_args_put(call->args, "lens", call->doc);
     cgam_fields_put_some(call->doc, "dtype n d", cgam_bank_info_rows, &b);
-    cgam_json_put_bool(call->doc, "tied", cgam_lm_describe(lm).tied);
-    cgam_json_put_real(call->doc, "norm_epsilon", has_norm ? norm.epsilon : (double)NAN);
+    cgam_json_add(call->doc, "tied?=%d norm_epsilon=%g", cgam_lm_describe(lm).tied,
+                  has_norm ? norm.epsilon : (double)NAN);
     if (has_norm) {
-        cgam_json_put_text(call->doc, "norm", norm.centred ? "layer" : "rms");
-        cgam_json_put_bool(call->doc, "norm_bias", norm.biased);
+        cgam_json_add(call->doc, "norm=%s norm_bias?=%d", norm.centred ? "layer" : "rms",
+                      norm.biased);
     }
     return cgam_args_flag(call->args, "no-inspect") ? CGAM_OK : put_spectrum(call, bank);
 }

@@ -37,8 +37,8 @@ static cgam_status put_census(cgam_call *call, cgam_lm *lm, cgam_store *store)
     census c = {0};
     cgam_status status = cgam_lm_sha256(lm, &c.model);
     if (status == CGAM_OK) status = cgam_store_list(store, count_others, &c);
-    cgam_json_put_text(call->doc, "store", cgam_args_text(call->args, "store"));
-    cgam_json_put_int(call->doc, "other_models", c.others);
+    cgam_json_add(call->doc, "store=%s other_models=%jd", cgam_args_text(call->args, "store"),
+                  c.others);
     return status;
 }
 
@@ -75,9 +75,8 @@ static cgam_status capture_prompts(cgam_call *call, const cgam_lm_study_opts *st
     if (status == CGAM_OK) status = cgam_lm_collect_prompts(lm, store, file, &opts, NULL, &report);
     if (status == CGAM_OK) {
         cgam_put_lm(call->doc, lm);
-        cgam_json_put_text(call->doc, "prompts", path);
-        cgam_json_put_int(call->doc, "queries", cgam_prompt_file_count(file));
-        cgam_json_put_text(call->doc, "engine", study->exact ? "exact" : "llama");
+        cgam_json_add(call->doc, "prompts=%s queries=%jd engine=%s", path,
+                      cgam_prompt_file_count(file), study->exact ? "exact" : "llama");
         cgam_put_collected(call->doc, &report);
         status = put_census(call, lm, store);
     }

@@ -73,16 +73,12 @@ static void put_text(cgam_call *call, const cgam_lm *lm, const cgam_lm_text *tex
     json_t *tokens = json_array();
     for (int64_t i = 0; i < text->count; i++) {
         const cgam_lm_token *t = &text->tokens[i];
-        json_t *token = json_object();
-        cgam_json_put_int(token, "id", t->id);
-        cgam_json_put(token, "piece", cgam_lm_piece_json(lm, t->id));
-        cgam_json_put_real(token, "log_p", t->log_p);
-        cgam_json_put_real(token, "neff", t->neff);
-        json_array_append_new(tokens, token);
+        json_array_append_new(tokens,
+                              cgam_json_object("id=%d piece=%p log_p=%g neff=%g", t->id,
+                                               cgam_lm_piece_json(lm, t->id), t->log_p, t->neff));
     }
-    cgam_json_put_text(call->doc, "text", text->text ? text->text : "");
-    cgam_json_put(call->doc, "tokens", tokens);
-    cgam_json_put_text(call->doc, "stop", cgam_lm_stop_name(text->stop));
+    cgam_json_add(call->doc, "text=%s tokens=%p stop=%s", text->text ? text->text : "", tokens,
+                  cgam_lm_stop_name(text->stop));
     if (call->live) cgam_json_put_bool(call->doc, "shown", true);
 }
 

@@ -39,9 +39,8 @@ static void put_view(json_t *doc, const cgam_lm *lm, const cgam_lens_view *v)
     json_t *tokens = json_array(), *neff = json_array();
     json_t *kl = json_array(), *rank = json_array(), *top = json_array();
     for (int64_t t = 0; t < v->tokens; t++) {
-        json_t *token = json_object();
-        cgam_json_put_int(token, "id", v->token[t]);
-        cgam_json_put(token, "piece", cgam_lm_piece_json(lm, v->token[t]));
+        json_t *token =
+            cgam_json_object("id=%d piece=%p", v->token[t], cgam_lm_piece_json(lm, v->token[t]));
         json_array_append_new(tokens, token);
     }
     for (int64_t l = 0; l < v->layers; l++) {
@@ -107,9 +106,8 @@ static cgam_status run_lens(cgam_call *call)
     cgam_line_clear(&line);
     if (status == CGAM_OK) {
         cgam_put_lm(call->doc, lm);
-        cgam_json_put_text(call->doc, "engine", opts.exact ? "exact" : "llama");
-        cgam_json_put_text(call->doc, "lens", cgam_lens_kind_name(opts.kind));
-        cgam_json_put_text(call->doc, "prompt", texts[0]);
+        cgam_json_add(call->doc, "engine=%s lens=%s prompt=%s", opts.exact ? "exact" : "llama",
+                      cgam_lens_kind_name(opts.kind), texts[0]);
         put_view(call->doc, lm, &views[0]);
         if (count == 2) {
             json_t *other = json_object();

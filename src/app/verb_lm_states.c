@@ -117,10 +117,9 @@ static cgam_status run_states(cgam_call *call)
     if (status == CGAM_OK) {
         int64_t n = o.layers ? o.layers_count : info.layers + 1;
         cgam_put_lm(call->doc, lm);
-        cgam_json_put_int(call->doc, "width", info.width);
-        cgam_json_put(call->doc, "layers", cgam_json_ints(o.layers, n));
-        cgam_json_put(call->doc, "prompts", prompt_list(&t));
-        cgam_json_put_text(call->doc, "saved", cgam_args_text(call->args, "save"));
+        cgam_json_add(call->doc, "width=%jd layers=%p prompts=%p saved=%s", info.width,
+                      cgam_json_ints(o.layers, n), prompt_list(&t),
+                      cgam_args_text(call->args, "save"));
     }
     texts_free(&t);
     cgam_lm_done(call, lm);

@@ -24,21 +24,17 @@ static void put_trace(cgam_call *call, const cgam_lm *lm, const cgam_lm_trace *t
 {
     json_t *tokens = json_array();
     for (int64_t j = 0; j < t->count; j++) {
-        json_t *token = json_object();
-        cgam_json_put_int(token, "id", t->text.tokens[j].id);
-        cgam_json_put(token, "piece", cgam_lm_piece_json(lm, t->text.tokens[j].id));
-        cgam_json_put_real(token, "kl", t->kl[j]);
-        cgam_json_put_real(token, "neff_with", t->neff_with[j]);
-        cgam_json_put_real(token, "neff_without", t->neff_without[j]);
-        cgam_json_put(token, "context_norm",
-                      cgam_json_reals(t->norm + j * t->layers, t->layers, 1));
-        cgam_json_put(token, "persistence",
-                      cgam_json_reals(t->persistence + j * t->layers, t->layers, 1));
-        json_array_append_new(tokens, token);
+        json_array_append_new(
+            tokens,
+            cgam_json_object(
+                "id=%d piece=%p kl=%g neff_with=%g neff_without=%g context_norm=%p persistence=%p",
+                t->text.tokens[j].id, cgam_lm_piece_json(lm, t->text.tokens[j].id), t->kl[j],
+                t->neff_with[j], t->neff_without[j],
+                cgam_json_reals(t->norm + j * t->layers, t->layers, 1),
+                cgam_json_reals(t->persistence + j * t->layers, t->layers, 1)));
     }
-    cgam_json_put_text(call->doc, "text", t->text.text ? t->text.text : "");
-    cgam_json_put(call->doc, "tokens", tokens);
-    cgam_json_put_text(call->doc, "stop", cgam_lm_stop_name(t->text.stop));
+    cgam_json_add(call->doc, "text=%s tokens=%p stop=%s", t->text.text ? t->text.text : "", tokens,
+                  cgam_lm_stop_name(t->text.stop));
 }
 
 static cgam_status leave(cgam_call *call, const char *out, const cgam_lm_trace *t)
@@ -74,8 +70,8 @@ static cgam_status trace(cgam_call *call, cgam_lm *lm, const cgam_edit_set *set,
     cgam_line_clear(&line);
     if (status != CGAM_OK) return status;
     cgam_put_lm(call->doc, lm);
-    cgam_json_put_text(call->doc, "engine", o.text.exact ? "exact" : "llama");
-    cgam_json_put_int(call->doc, "prompt_tokens", s->prompt[0].count);
+    cgam_json_add(call->doc, "engine=%s prompt_tokens=%jd", o.text.exact ? "exact" : "llama",
+                  s->prompt[0].count);
     put_trace(call, lm, &t);
     if (out) status = leave(call, out, &t);
     cgam_lm_trace_free(lm, &t);

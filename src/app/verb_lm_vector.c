@@ -31,9 +31,8 @@ static cgam_status from_data(cgam_call *call, const cgam_lm_study_opts *opts, cg
     snprintf(hint, size, "%s", study->info.architecture);
     cgam_json_put_text(call->doc, "made_from", "effect");
     cgam_put_lm(call->doc, study->lm);
-    cgam_json_put_text(call->doc, "dataset", study->task.name);
-    cgam_json_put_int(call->doc, "shots", study->shots[study->n_shots - 1]);
-    cgam_json_put_int(call->doc, "queries", study->task.queries);
+    cgam_json_add(call->doc, "dataset=%s shots=%jd queries=%jd", study->task.name,
+                  study->shots[study->n_shots - 1], study->task.queries);
     cgam_lm_study_done(call, study);
     return status;
 }
@@ -56,8 +55,7 @@ static cgam_status from_contrast(cgam_call *call, const cgam_lm_study_opts *opts
         status =
             cgam_vector_contrast_file(lm, cgam_args_text(call->args, "contrast"), &o, out, &pairs);
     snprintf(hint, size, "%s", cgam_lm_describe(lm).architecture);
-    cgam_json_put_text(call->doc, "made_from", "contrast");
-    cgam_json_put_text(call->doc, "kind", cgam_contrast_kind_name(o.kind));
+    cgam_json_add(call->doc, "made_from=%s kind=%s", "contrast", cgam_contrast_kind_name(o.kind));
     cgam_put_lm(call->doc, lm);
     cgam_json_put_int(call->doc, "pairs", pairs);
     cgam_store_close(o.store);
@@ -74,11 +72,9 @@ static cgam_status save(cgam_call *call, const cgam_vector *v, const char *hint)
     json_t *norms = json_array();
     for (int64_t l = 0; l < cgam_vector_rows(v); l++)
         json_array_append_new(norms, cgam_json_real(cgam_vector_norm(v, l)));
-    cgam_json_put_int(call->doc, "width", cgam_vector_width(v));
-    cgam_json_put(call->doc, "layers", cgam_json_ints(NULL, cgam_vector_rows(v)));
-    cgam_json_put(call->doc, "norms", norms);
-    cgam_json_put_int(call->doc, "left_out", left_out);
-    cgam_json_put_text(call->doc, "saved", path);
+    cgam_json_add(call->doc, "width=%jd layers=%p norms=%p left_out=%d saved=%s",
+                  cgam_vector_width(v), cgam_json_ints(NULL, cgam_vector_rows(v)), norms, left_out,
+                  path);
     return CGAM_OK;
 }
 

@@ -146,10 +146,7 @@ static cgam_status put_energy(job *j)
 
 static json_t *point(double x, double y, double off)
 {
-    json_t *doc = json_object();
-    cgam_json_put_real(doc, "x", x);
-    cgam_json_put_real(doc, "y", y);
-    cgam_json_put_real(doc, "off", off);
+    json_t *doc = cgam_json_object("x=%g y=%g off=%g", x, y, off);
     return doc;
 }
 

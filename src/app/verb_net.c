@@ -66,15 +66,12 @@ static bool held_at(const cgam_flow_opts *flow, int layer, double time)
 
 static json_t *layer_json(const cgam_layer_view *layer, bool clamped)
 {
-    json_t *object = json_object();
-    cgam_json_put(object, "shape", cgam_json_ints(layer->shape, layer->ndim));
-    cgam_json_put_int(object, "size", layer->size);
-    cgam_json_put_text(object, "lagrangian", layer->lagr->name);
+    json_t *object =
+        cgam_json_object("shape=%p size=%jd lagrangian=%s",
+                         cgam_json_ints(layer->shape, layer->ndim), layer->size, layer->lagr->name);
     for (int i = 0; i < CGAM_LAGR_PARAMS && layer->lagr->param[i].name; i++)
         cgam_json_put_real(object, layer->lagr->param[i].name, layer->param[i]);
-    cgam_json_put_real(object, "scale", layer->scale);
-    cgam_json_put_real(object, "tau", layer->tau);
-    cgam_json_put_bool(object, "clamped", clamped);
+    cgam_json_add(object, "scale=%g tau=%g clamped?=%d", layer->scale, layer->tau, clamped);
     return object;
 }
 
@@ -84,9 +81,8 @@ static void put_state(json_t *object, int64_t size, const double *x, const doubl
     int64_t best = 0;
     for (int64_t i = 1; i < size; i++)
         if (x[i] > x[best]) best = i;
-    cgam_json_put_int(object, "largest", best);
-    cgam_json_put(object, "state", size <= STATE_SHOWN ? cgam_json_reals(x, size, 1) : json_null());
-    cgam_json_put(object, "activation",
+    cgam_json_add(object, "largest=%jd state=%p activation=%p", best,
+                  size <= STATE_SHOWN ? cgam_json_reals(x, size, 1) : json_null(),
                   size <= STATE_SHOWN ? cgam_json_reals(a, size, 1) : json_null());
 }
 
@@ -98,9 +94,7 @@ static json_t *synapses_json(const cgam_net *net)
         json_t *one = json_object(), *layers = json_array();
         for (int j = 0; j < s.k; j++)
             json_array_append_new(layers, json_string(cgam_net_layer(net, s.layers[j]).name));
-        cgam_json_put_text(one, "kind", s.kind);
-        cgam_json_put(one, "layers", layers);
-        cgam_json_put_real(one, "gain", s.gain);
+        cgam_json_add(one, "kind=%s layers=%p gain=%g", s.kind, layers, s.gain);
         cgam_json_put(object, s.name, one);
     }
     return object;
@@ -232,8 +226,8 @@ static cgam_status put_eigen(cgam_call *call, const cgam_net_file *file, const b
     if (!values) return cgam_fail_nomem(call->env, "eigenvalues");
     cgam_status status = cgam_net_eigen(file->net, file->x, clamped, count, 0, values, &info);
     if (status == CGAM_OK) {
-        cgam_json_put(call->doc, "eigenvalues", cgam_json_reals(values, info.found, 1));
-        cgam_json_put_bool(call->doc, "eigenvalues_converged", info.converged);
+        cgam_json_add(call->doc, "eigenvalues=%p eigenvalues_converged?=%d",
+                      cgam_json_reals(values, info.found, 1), info.converged);
         call->negative = !info.converged;
     }
     cgam_free(call->env, values);
@@ -253,17 +247,13 @@ static cgam_status put_show(cgam_call *call, cgam_net_file *file, bool *clamped,
         json_decref(layers);
         return status;
     }
-    cgam_json_put_text(doc, "title", file->title);
-    cgam_json_put_int(doc, "size", cgam_net_size(net));
+    cgam_json_add(doc, "title=%s size=%jd", file->title, cgam_net_size(net));
     for (int i = 0; i < cgam_net_layers(net); i++) {
         cgam_layer_view layer = cgam_net_layer(net, i);
         cgam_json_put(layers, layer.name, layer_json(&layer, clamped[i]));
     }
-    cgam_json_put(doc, "layers", layers);
-    cgam_json_put(doc, "synapses", synapses_json(net));
-    cgam_json_put_real(doc, "energy", E);
-    cgam_json_put_real(doc, "power", power);
-    cgam_json_put(doc, "parts", parts_json(net, parts));
+    cgam_json_add(doc, "layers=%p synapses=%p energy=%g power=%g parts=%p", layers,
+                  synapses_json(net), E, power, parts_json(net, parts));
     return put_eigen(call, file, clamped);
 }
 

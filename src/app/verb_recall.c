@@ -408,17 +408,16 @@ static void put_results(job *j)
     cgam_args_put(j->call->args, "alpha beta lambda", doc);
     cgam_json_put(doc, "route", cgam_fields_json(cgam_route_rows, &j->route, 0));
     cgam_fields_put_some(doc, "regime alpha_crit", cgam_gate_info_rows, &gate);
-    cgam_json_put_text(doc, "alpha_crit_known",
-                       isnan(gate.critical.alpha)   ? "bounds"
-                       : isinf(gate.critical.alpha) ? "none"
-                       : gate.critical.proved       ? "proved"
-                                                    : "estimate");
-    cgam_json_put(doc, "alpha_crit_bounds", cgam_json_reals(&gate.critical.alpha_lo, 2, 1));
+    cgam_json_add(doc, "alpha_crit_known=%s alpha_crit_bounds=%p",
+                  isnan(gate.critical.alpha)   ? "bounds"
+                  : isinf(gate.critical.alpha) ? "none"
+                  : gate.critical.proved       ? "proved"
+                                               : "estimate",
+                  cgam_json_reals(&gate.critical.alpha_lo, 2, 1));
     cgam_fields_put_some(doc, "eta_min eta_min_exact", cgam_gate_info_rows, &gate);
     if (cgam_args_flag(j->call->args, "free-context")) {
         double margin = cgam_recall_context_margin(j->plan);
-        cgam_json_put_real(doc, "context_margin", margin);
-        cgam_json_put_bool(doc, "context_stable", margin > 0);
+        cgam_json_add(doc, "context_margin=%g context_stable?=%d", margin, margin > 0);
     }
     for (int64_t k = 0; k < j->q.rows; k++) {
         cgam_end end = j->results[k].end;

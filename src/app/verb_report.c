@@ -41,10 +41,8 @@ static void put_runs(json_t *doc, const cgam_report *r)
 {
     json_t *runs = json_array(), *claims = json_array(), *models = json_array();
     for (int i = 0; i < CGAM_RUNS; i++) {
-        json_t *one = json_object();
-        cgam_json_put_text(one, "name", r->runs[i].folder);
-        cgam_json_put_real(one, "seconds", r->runs[i].seconds);
-        json_array_append_new(runs, one);
+        json_array_append_new(
+            runs, cgam_json_object("name=%s seconds=%g", r->runs[i].folder, r->runs[i].seconds));
     }
     put_claims(claims, &r->claims);
     put_claims(models, &r->model_claims);
@@ -70,11 +68,9 @@ static cgam_status make_report(cgam_call *call)
     cgam_line_clear(&bar);
     if (status != CGAM_OK) return status;
     snprintf(page, sizeof page, "%s/index.html", o.out);
-    cgam_json_put_text(call->doc, "report", page);
-    cgam_json_put_text(call->doc, "version", cgam_version());
+    cgam_json_add(call->doc, "report=%s version=%s", page, cgam_version());
     cgam_args_put(call->args, "seed scale", call->doc);
-    cgam_json_put_real(call->doc, "seconds", r->seconds);
-    cgam_json_put_real(call->doc, "figure_seconds", r->figure_seconds);
+    cgam_json_add(call->doc, "seconds=%g figure_seconds=%g", r->seconds, r->figure_seconds);
     if (r->figures_missing)
         cgam_json_put_text(call->doc, "figures_missing", "gnuplot was not found");
     put_runs(call->doc, r);

@@ -255,10 +255,8 @@ static cgam_status list_run(cgam_call *call)
     }
     json_t *list = json_array();
     for (int k = 0; k < CGAM_STUDY_KINDS; k++) {
-        json_t *one = json_object();
-        cgam_json_put_text(one, "name", cgam_studies[k].name);
-        cgam_json_put_text(one, "about", cgam_studies[k].about);
-        json_array_append_new(list, one);
+        json_array_append_new(list, cgam_json_object("name=%s about=%s", cgam_studies[k].name,
+                                                     cgam_studies[k].about));
     }
     cgam_json_put(call->doc, "studies", list);
     return CGAM_OK;

@@ -7,6 +7,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
@@ -144,6 +145,48 @@ json_t *cgam_json_lossy(const char *text)
 void cgam_json_put_bool(json_t *object, const char *name, bool value)
 {
     cgam_json_put(object, name, json_boolean(value));
+}
+
+/* Puts the values of a format; a word of it is a name, perhaps ?, = and a conversion of printf. */
+static void put_values(json_t *object, const char *format, va_list *args)
+{
+    char name[64];
+    int number;
+    while (*format) {
+        size_t length = strcspn(format, "=?");
+        bool truth = format[length] == '?';
+        snprintf(name, sizeof name, "%.*s", (int)length, format);
+        format += length + truth + strlen("=%");
+        switch (*format) {
+        case 'g': cgam_json_put_real(object, name, va_arg(*args, double)); break;
+        case 's': cgam_json_put_text(object, name, va_arg(*args, const char *)); break;
+        case 'p': cgam_json_put(object, name, va_arg(*args, json_t *)); break;
+        case 'j': cgam_json_put_int(object, name, va_arg(*args, intmax_t)); break;
+        default:
+            number = va_arg(*args, int); /* %d */
+            cgam_json_put(object, name, truth ? json_boolean(number) : json_integer(number));
+        }
+        format += strcspn(format, " ");
+        format += *format == ' ';
+    }
+}
+
+void cgam_json_add(json_t *object, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    put_values(object, format, &args);
+    va_end(args);
+}
+
+json_t *cgam_json_object(const char *format, ...)
+{
+    json_t *object = json_object();
+    va_list args;
+    va_start(args, format);
+    put_values(object, format, &args);
+    va_end(args);
+    return object;
 }
 
 json_t *cgam_json_reals(const double *values, int64_t n, int64_t stride)

@@ -26,6 +26,11 @@ void cgam_json_put_real(json_t *object, const char *name, double value);
 void cgam_json_put_text(json_t *object, const char *name, const char *value);
 json_t *cgam_json_lossy(const char *text);
 void cgam_json_put_bool(json_t *object, const char *name, bool value);
+/* Adds several values by a format whose words are name=%g for a real, =%d or =%jd (int64_t) for an integer, =%s for a text,
+ * =%p for a json_t * whose reference it takes, and name?=%d for true or false: "gap=%g winner=%jd exact?=%d". */
+void cgam_json_add(json_t *object, const char *format, ...) CGAM_PRINTF(2, 3);
+/* A new object with them. */
+json_t *cgam_json_object(const char *format, ...) CGAM_PRINTF(1, 2);
 /* Replaces control characters in texts by question marks, for printing; newlines and tabs stay. */
 void cgam_json_tame(json_t *doc);
 /* Has jansson run out of memory in this thread since the last call? Checking once, at the end, is enough. */

@@ -299,10 +299,8 @@ static json_t *describe_entry(const cgam_catalog *catalog, const cgam_catalog_en
         cgam_shelf_bank(catalog->shelf, t->path, false, false, &bank) != CGAM_OK)
         return one;
     cgam_bank_info info = cgam_bank_describe(bank);
-    cgam_json_put_int(one, "n", info.n);
-    cgam_json_put_int(one, "d", info.d);
-    cgam_json_put_text(one, "dtype", cgam_dtype_name(info.dtype));
-    cgam_json_put_bool(one, "names", cgam_shelf_names(catalog->shelf, t->path) != NULL);
+    cgam_json_add(one, "n=%jd d=%jd dtype=%s names?=%d", info.n, info.d,
+                  cgam_dtype_name(info.dtype), cgam_shelf_names(catalog->shelf, t->path) != NULL);
     return one;
 }
 

@@ -94,9 +94,7 @@ void cgam_http_sweep(cgam_server *server, double seconds)
 
 static enum MHD_Result answer_health(cgam_exchange *exchange)
 {
-    json_t *doc = json_object();
-    cgam_json_put_text(doc, "status", "ok");
-    cgam_json_put_text(doc, "version", cgam_version());
+    json_t *doc = cgam_json_object("status=%s version=%s", "ok", cgam_version());
     return cgam_answer_json(exchange, MHD_HTTP_OK, doc);
 }
 
@@ -106,10 +104,9 @@ static json_t *describe_server(const cgam_server *server)
     json_t *doc = json_object(), *limits = json_object();
     cgam_json_put_text(doc, "version", cgam_version());
     cgam_catalog_describe(&server->catalog, doc);
-    cgam_json_put_real(limits, "body_mb", (double)(server->body_max >> 20));
-    cgam_json_put_int(limits, "requests", server->requests_max);
-    cgam_json_put_real(limits, "seconds", server->timeout);
-    cgam_json_put_real(limits, "out_seconds", server->out_timeout);
+    cgam_json_add(limits, "body_mb=%g requests=%d seconds=%g out_seconds=%g",
+                  (double)(server->body_max >> 20), server->requests_max, server->timeout,
+                  server->out_timeout);
     cgam_json_put(doc, "limits", limits);
     return doc;
 }

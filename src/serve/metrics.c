@@ -24,15 +24,10 @@ static void log_exchange(const cgam_exchange *exchange, double seconds)
     gmtime_r(&now.tv_sec, &utc);
     size_t used = strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &utc);
     snprintf(when + used, sizeof when - used, ".%03ldZ", now.tv_nsec / 1000000);
-    json_t *doc = json_object();
-    cgam_json_put_text(doc, "time", when);
-    cgam_json_put_text(doc, "client", exchange->client ? exchange->client->remote : "");
-    cgam_json_put_text(doc, "method", exchange->method);
-    cgam_json_put_text(doc, "path", exchange->path);
-    cgam_json_put_text(doc, "verb", exchange->label);
-    cgam_json_put_int(doc, "code", exchange->code);
-    cgam_json_put_int(doc, "bytes_in", (int64_t)exchange->size);
-    cgam_json_put_int(doc, "bytes_out", (int64_t)exchange->sent);
+    json_t *doc = cgam_json_object(
+        "time=%s client=%s method=%s path=%s verb=%s code=%d bytes_in=%jd bytes_out=%jd", when,
+        exchange->client ? exchange->client->remote : "", exchange->method, exchange->path,
+        exchange->label, exchange->code, (intmax_t)exchange->size, (intmax_t)exchange->sent);
     cgam_json_put_real(doc, "seconds", seconds);
     char *text = cgam_json_line(doc);
     if (text) fprintf(stderr, "%s\n", text);

@@ -48,12 +48,11 @@ static json_t *list_folder(int fd)
         struct stat st;
         if (fstatat(fd, names[i], &st, AT_SYMLINK_NOFOLLOW) == 0 &&
             (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode))) {
-            json_t *one = json_object();
-            cgam_json_put_text(one, "name", names[i]);
-            cgam_json_put_bool(one, "folder", S_ISDIR(st.st_mode));
-            cgam_json_put_int(one, "bytes", S_ISREG(st.st_mode) ? (int64_t)st.st_size : 0);
-            cgam_json_put_int(one, "modified", (int64_t)st.st_mtime);
-            json_array_append_new(files, one);
+            json_array_append_new(files,
+                                  cgam_json_object("name=%s folder?=%d bytes=%jd modified=%jd",
+                                                   names[i], S_ISDIR(st.st_mode),
+                                                   S_ISREG(st.st_mode) ? (int64_t)st.st_size : 0,
+                                                   (intmax_t)st.st_mtime));
         }
         free(names[i]);
     }

@@ -172,9 +172,8 @@ static void stop_server(cgam_server *server)
 
 static void put_summary(cgam_call *call, const cgam_server *server)
 {
-    cgam_json_put_int(call->doc, "port", server->guard.port);
-    cgam_json_put_int(call->doc, "requests", server->requests);
-    cgam_json_put_real(call->doc, "seconds", cgam_clock() - server->started);
+    cgam_json_add(call->doc, "port=%d requests=%jd seconds=%g", server->guard.port,
+                  server->requests, cgam_clock() - server->started);
 }
 
 /* Once the server listens, a signal ends the server and not the verbs that run. */

@@ -14,9 +14,7 @@ enum { BEHIND = 1 << 16 };             /* unread bytes from which on progress ev
 char *cgam_error_text(int code, const char *message)
 {
     (void)cgam_json_ran_short(); /* clears the mark: the failed document may have run short */
-    json_t *doc = json_object();
-    cgam_json_put_text(doc, "error", message);
-    cgam_json_put_int(doc, "status", code >= 500 ? 3 : 2);
+    json_t *doc = cgam_json_object("error=%s status=%d", message, code >= 500 ? 3 : 2);
     char *text = cgam_json_line(doc);
     json_decref(doc);
     if (!cgam_json_ran_short()) return text;
@@ -102,15 +100,11 @@ static void send_event(cgam_exchange *exchange, const char *event, const char *d
 char *cgam_progress_text(const cgam_progress_at *at)
 {
     double total = at->all_total > 0 ? at->all_total : at->total;
-    json_t *doc = json_object();
-    cgam_json_put_text(doc, "phase", at->phase);
-    cgam_json_put_real(doc, "done", at->done);
-    cgam_json_put_real(doc, "total", at->total);
-    cgam_json_put_text(doc, "unit", at->unit);
-    cgam_json_put_real(doc, "share",
-                       total > 0 ? fmin(1, (at->all_total > 0 ? at->all_done : at->done) / total)
-                                 : (double)NAN);
-    cgam_json_put_real(doc, "seconds_left", at->seconds_left);
+    json_t *doc = cgam_json_object(
+        "phase=%s done=%g total=%g unit=%s share=%g seconds_left=%g", at->phase, at->done,
+        at->total, at->unit,
+        total > 0 ? fmin(1, (at->all_total > 0 ? at->all_done : at->done) / total) : (double)NAN,
+        at->seconds_left);
     char *text = cgam_json_line(doc);
     json_decref(doc);
     return text;

@@ -80,13 +80,11 @@ static cgam_status run_arm(cgam_study *study, const cgam_problem *p, cgam_recall
         for (int64_t k = 0; k < path.transitions; k++)
             if (path.transition[k].kind != CGAM_TRANSITION_WINNER) record[JUMPED] = 1;
         if (text) {
-            cgam_json_put_real(text, "energy_plain", plain.energy_end);
-            cgam_json_put_real(text, "energy_anneal", slow.energy_end);
-            cgam_json_put_real(text, "energy_best", best);
-            cgam_json_put_int(text, "winner_plain", plain.winner);
-            cgam_json_put_int(text, "winner_anneal", slow.winner);
-            cgam_json_put_int(text, "minima", (int64_t)record[MINIMA]);
-            cgam_json_put_int(text, "saddles", (int64_t)record[SADDLES]);
+            cgam_json_add(text,
+                          "energy_plain=%g energy_anneal=%g energy_best=%g winner_plain=%jd "
+                          "winner_anneal=%jd minima=%jd saddles=%jd",
+                          plain.energy_end, slow.energy_end, best, plain.winner, slow.winner,
+                          (intmax_t)record[MINIMA], (intmax_t)record[SADDLES]);
         }
     }
     cgam_recall_free(plan);
@@ -115,9 +113,8 @@ static cgam_status run_trial(cgam_study *study, const cgam_problem *p, double *r
                 status = run_arm(study, p, recalls, arm ? p->c : NULL,
                                  record + (k * ARMS + arm) * COUNTS, one);
             if (!one) continue;
-            cgam_json_put_real(one, "lambda", recalls.lambda);
-            cgam_json_put_real(one, "beta", recalls.beta);
-            cgam_json_put_bool(one, "context", arm == 1);
+            cgam_json_add(one, "lambda=%g beta=%g context?=%d", recalls.lambda, recalls.beta,
+                          arm == 1);
             json_array_append_new(list, one);
         }
     }

@@ -177,11 +177,9 @@ static cgam_status tables(cgam_study *study, void *arg, const cgam_blocks *b)
     json_t *doc = study->doc, *shown = json_object();
     cgam_table_put(doc, peak, 0, alphas, "alpha,peak_mean,peak_se");
     cgam_json_put_real(doc, "alpha_crit", u->alpha_crit);
-    cgam_json_put_real(shown, "alpha", u->alpha_crit);
-    cgam_json_put_int(shown, "trial", o->example);
-    cgam_json_put(shown, "p", cgam_json_reals(example + 1, o->n, 3));
-    cgam_json_put(doc, "example", shown);
-    cgam_json_put_real(doc, "above_uniform_mean", cells[1]);
+    cgam_json_add(shown, "alpha=%g trial=%jd p=%p", u->alpha_crit, o->example,
+                  cgam_json_reals(example + 1, o->n, 3));
+    cgam_json_add(doc, "example=%p above_uniform_mean=%g", shown, cells[1]);
     return CGAM_OK;
 }
 
@@ -225,23 +223,20 @@ cgam_status cgam_competition_trial(cgam_study *study, int64_t k, json_t *doc)
         for (int64_t j = 0; j < u.alphas.count; j++) {
             json_t *at = json_object();
             gates(study, u.alphas.at[j], w, w->p);
-            cgam_json_put_real(at, "alpha", u.alphas.at[j]);
-            cgam_json_put_real(at, "t_end", w->t[lane]);
-            cgam_json_put_real(at, "peak", w->peak[lane]);
+            cgam_json_add(at, "alpha=%g t_end=%g peak=%g", u.alphas.at[j], w->t[lane],
+                          w->peak[lane]);
             for (int64_t i = lane; i < o->n * width; i += width) w->s[i] *= w->scale[lane];
-            cgam_json_put_real(at, "energy",
-                               cgam_banks_energy(w->banks, lane, u.alphas.at[j], o->beta, 0, w->s,
-                                                 NULL, NULL, NULL));
-            cgam_json_put(at, "s", cgam_json_reals(w->s + lane, o->n, width));
-            cgam_json_put(at, "p", cgam_json_reals(w->p + lane, o->n, width));
+            cgam_json_add(at, "energy=%g s=%p p=%p",
+                          cgam_banks_energy(w->banks, lane, u.alphas.at[j], o->beta, 0, w->s, NULL,
+                                            NULL, NULL),
+                          cgam_json_reals(w->s + lane, o->n, width),
+                          cgam_json_reals(w->p + lane, o->n, width));
             json_array_append_new(list, at);
         }
-        cgam_json_put_real(doc, "mu_min", w->banks->mu_min[lane]);
-        cgam_json_put_real(doc, "alpha_crit", w->banks->alpha_crit[lane]);
-        cgam_json_put_real(doc, "lead", w->lead[lane]);
-        cgam_json_put(doc, "mu", cgam_json_reals(g->mu + lane, o->n > o->d ? o->d : o->n, width));
-        cgam_json_put(doc, "Z", cgam_trial_rows(g->Z + lane, o->n, o->d, width));
-        cgam_json_put(doc, "alphas", list);
+        cgam_json_add(doc, "mu_min=%g alpha_crit=%g lead=%g mu=%p Z=%p alphas=%p",
+                      w->banks->mu_min[lane], w->banks->alpha_crit[lane], w->lead[lane],
+                      cgam_json_reals(g->mu + lane, o->n > o->d ? o->d : o->n, width),
+                      cgam_trial_rows(g->Z + lane, o->n, o->d, width), list);
     }
     room_close(study, &u, w);
     return status;

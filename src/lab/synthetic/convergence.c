@@ -171,14 +171,10 @@ static cgam_status run_start(cgam_study *study, const cell *c, int64_t k, room *
     record[STEPS] += (double)steps;
     record[SAME] += distance(n, flowed, iterated) <= APART;
     if (!w->shown) return status;
-    json_t *one = json_object();
-    cgam_json_put_text(one, "flow", cgam_flow_end_name(report.end));
-    cgam_json_put_real(one, "time", report.time);
-    cgam_json_put_real(one, "energy", report.energy_end);
-    cgam_json_put_real(one, "residual", left);
-    cgam_json_put_int(one, "iterations", steps);
-    cgam_json_put(one, "p_flow", cgam_json_reals(flowed, n, 1));
-    cgam_json_put(one, "p_iterated", cgam_json_reals(iterated, n, 1));
+    json_t *one = cgam_json_object(
+        "flow=%s time=%g energy=%g residual=%g iterations=%jd p_flow=%p p_iterated=%p",
+        cgam_flow_end_name(report.end), report.time, report.energy_end, left, steps,
+        cgam_json_reals(flowed, n, 1), cgam_json_reals(iterated, n, 1));
     json_array_append_new(w->shown, one);
     return status;
 }
@@ -342,12 +338,8 @@ cgam_status cgam_convergence_trial(cgam_study *study, int64_t trial, json_t *doc
         json_t *one = json_object();
         w.shown = json_array();
         status = run_cell(study, &c, &w, record);
-        cgam_json_put_real(one, "alpha", c.alpha);
-        cgam_json_put_real(one, "lambda", c.lambda);
-        cgam_json_put_real(one, "beta", c.beta);
-        cgam_json_put_int(one, "limits", (int64_t)record[LIMITS]);
-        cgam_json_put_bool(one, "unique", record[UNIQUE] > 0);
-        cgam_json_put(one, "starts", w.shown);
+        cgam_json_add(one, "alpha=%g lambda=%g beta=%g limits=%jd unique?=%d starts=%p", c.alpha,
+                      c.lambda, c.beta, (intmax_t)record[LIMITS], record[UNIQUE] > 0, w.shown);
         json_array_append_new(list, one);
         cgam_net_free(c.net);
         cgam_gate_free(c.gate);

@@ -149,8 +149,7 @@ cgam_status cgam_coupling_tables(cgam_study *study, void *arg, const cgam_blocks
         json_array_append_new(list, one);
         row += c->own[k].count;
     }
-    cgam_json_put_real(doc, "alpha_crit", c->alpha_crit);
-    cgam_json_put(doc, "curves", list);
+    cgam_json_add(doc, "alpha_crit=%g curves=%p", c->alpha_crit, list);
     return CGAM_OK;
 }
 
@@ -162,19 +161,16 @@ static json_t *show_point(const cgam_study *study, double alpha, double lambda, 
     const int width = study->lanes->width;
     json_t *doc = json_object();
     bool still = isnan(point->ended[lane]);
-    cgam_json_put_real(doc, "alpha", alpha);
-    cgam_json_put_real(doc, "peak", point->peak[lane]);
-    cgam_json_put(doc, "iterations", still ? json_integer(point->iterations[lane]) : json_null());
-    cgam_json_put(doc, "converged",
-                  still ? json_boolean(point->iterations[lane] <= o->max_iter) : json_null());
-    cgam_json_put_real(doc, "one_hot_at", point->ended[lane]);
+    cgam_json_add(doc, "alpha=%g peak=%g iterations=%p converged=%p one_hot_at=%g", alpha,
+                  point->peak[lane], still ? json_integer(point->iterations[lane]) : json_null(),
+                  still ? json_boolean(point->iterations[lane] <= o->max_iter) : json_null(),
+                  point->ended[lane]);
     /* of gates and retrieval, which is what a transient lowers; at a fixed point it is E(s) */
     double E = cgam_banks_energy(w->banks, lane, alpha, o->beta, lambda, w->s,
                                  lambda > 0 ? w->r : NULL, w->p, NULL);
-    cgam_json_put_real(doc, "energy", E);
-    cgam_json_put(doc, "s", cgam_json_reals(w->s + lane, o->n, width));
-    cgam_json_put(doc, "r", lambda > 0 ? cgam_json_reals(w->r + lane, o->n, width) : json_null());
-    cgam_json_put(doc, "p", cgam_json_reals(w->p + lane, o->n, width));
+    cgam_json_add(doc, "energy=%g s=%p r=%p p=%p", E, cgam_json_reals(w->s + lane, o->n, width),
+                  lambda > 0 ? cgam_json_reals(w->r + lane, o->n, width) : json_null(),
+                  cgam_json_reals(w->p + lane, o->n, width));
     return doc;
 }
 
@@ -199,15 +195,12 @@ static cgam_status show(cgam_study *study, const cgam_coupling *c, int64_t trial
         }
         for (int l = 0; l < width; l++) fold[l] = NAN;
         if (lambda > 0) cgam_coupling_fold(study, lambda, w, fold);
-        cgam_json_put_real(one, "lambda", lambda);
-        cgam_json_put_real(one, "fold", fold[lane]);
-        cgam_json_put(one, "points", points);
+        cgam_json_add(one, "lambda=%g fold=%g points=%p", lambda, fold[lane], points);
         json_array_append_new(list, one);
     }
-    cgam_json_put_real(doc, "alpha_crit", w->banks->alpha_crit[lane]);
-    cgam_json_put(doc, "Z", cgam_trial_rows(g->Z + lane, o->n, o->d, width));
-    cgam_json_put(doc, "start", cgam_json_reals(g->start + lane, o->n, width));
-    cgam_json_put(doc, "curves", list);
+    cgam_json_add(doc, "alpha_crit=%g Z=%p start=%p curves=%p", w->banks->alpha_crit[lane],
+                  cgam_trial_rows(g->Z + lane, o->n, o->d, width),
+                  cgam_json_reals(g->start + lane, o->n, width), list);
     return CGAM_OK;
 }
 

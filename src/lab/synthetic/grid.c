@@ -273,16 +273,12 @@ static json_t *show_alpha(const cgam_study *study, double alpha, int lane, const
         energy -= 0.5 * u * w->s[i * width + lane];
     }
     for (int64_t k = 0; k < o->lambda.count; k++) {
-        json_t *one = json_object();
-        cgam_json_put_real(one, "lambda", o->lambda.values[k]);
-        cgam_json_put_real(one, "gap", w->gap[k * width + lane]);
-        cgam_json_put_bool(one, "right", w->right[k * width + lane]);
-        json_array_append_new(list, one);
+        json_array_append_new(list, cgam_json_object("lambda=%g gap=%g right?=%d",
+                                                     o->lambda.values[k], w->gap[k * width + lane],
+                                                     w->right[k * width + lane]));
     }
-    cgam_json_put_real(doc, "alpha", alpha);
-    cgam_json_put_real(doc, "energy", energy);
-    cgam_json_put(doc, "s", cgam_json_reals(w->s + lane, w->n, width));
-    cgam_json_put(doc, "recalls", list);
+    cgam_json_add(doc, "alpha=%g energy=%g s=%p recalls=%p", alpha, energy,
+                  cgam_json_reals(w->s + lane, w->n, width), list);
     return doc;
 }
 
@@ -306,23 +302,18 @@ cgam_status cgam_grid_trial(cgam_study *study, int64_t k, json_t *doc)
                 recall(study, j, own - lane, &w);
                 json_array_append_new(list, show_alpha(study, o->alphas.values[a], lane, &w));
             }
-            cgam_json_put_real(cell, "sigma_q", o->sigma_q.values[j]);
-            cgam_json_put_int(cell, "target", w.target[lane]);
-            cgam_json_put(cell, "q", cgam_json_reals(w.q + lane, w.d, width));
-            cgam_json_put(cell, "c", cgam_json_reals(w.c + lane, w.d, width));
-            cgam_json_put(cell, "b", cgam_json_reals(w.b + lane, w.n, width));
-            cgam_json_put(cell, "alphas", list);
+            cgam_json_add(cell, "sigma_q=%g target=%jd q=%p c=%p b=%p alphas=%p",
+                          o->sigma_q.values[j], w.target[lane],
+                          cgam_json_reals(w.q + lane, w.d, width),
+                          cgam_json_reals(w.c + lane, w.d, width),
+                          cgam_json_reals(w.b + lane, w.n, width), list);
             json_array_append_new(cells, cell);
         }
         if (status == CGAM_OK) cgam_json_put(one, "Z", cgam_trial_rows(w.Z, w.n, w.d, 1));
         room_close(study, &w);
-        cgam_json_put_real(one, "load", (double)w.n / (double)w.d);
-        cgam_json_put_int(one, "n", w.n);
-        cgam_json_put(one, "cells", cells);
+        cgam_json_add(one, "load=%g n=%jd cells=%p", (double)w.n / (double)w.d, w.n, cells);
         json_array_append_new(loads, one);
     }
-    cgam_json_put_int(doc, "bank", set);
-    cgam_json_put_int(doc, "trial_of_bank", own);
-    cgam_json_put(doc, "loads", loads);
+    cgam_json_add(doc, "bank=%jd trial_of_bank=%jd loads=%p", set, own, loads);
     return status;
 }

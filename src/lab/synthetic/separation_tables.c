@@ -235,11 +235,12 @@ static void put_results(cgam_study *study, const cgam_separation *u)
     cgam_json_put(doc, "accuracy", curves);
     cgam_json_put(doc, "gap_box", boxes);
     const double *points = cgam_study_find(study, "points")->cells;
-    cgam_json_put_int(doc, "bound_points", (int64_t)points[0]);
-    cgam_json_put_int(doc, "bound_violations", (int64_t)points[1]);
-    cgam_json_put_real(doc, "bound_least_margin", points[2]);
-    cgam_json_put_int(doc, "sum_bound_violations", (int64_t)points[3]);
-    cgam_json_put_int(doc, "sum_above_gap", (int64_t)points[4]);
+    cgam_json_add(
+        doc,
+        "bound_points=%jd bound_violations=%jd bound_least_margin=%g sum_bound_violations=%jd "
+        "sum_above_gap=%jd",
+        (intmax_t)points[0], (intmax_t)points[1], points[2], (intmax_t)points[3],
+        (intmax_t)points[4]);
     double stopped = 0;
     for (int64_t i = 0; i < accuracy->rows; i++)
         stopped += accuracy->cells[(i + 1) * accuracy->columns - 1];
@@ -281,17 +282,13 @@ static cgam_status show_lambda(cgam_study *study, const cgam_separation *u, cons
     if (status == CGAM_OK)
         status = cgam_coupled_energy(gate, o->beta, lambda, b, input, s, &energy, NULL);
     if (status != CGAM_OK) return status;
-    json_t *doc = json_object();
-    cgam_json_put_real(doc, "lambda", lambda);
-    cgam_json_put_real(doc, "gap", w->gap[k * width + lane]);
-    cgam_json_put_real(doc, "log_p", w->log_p[k * width + lane]);
-    cgam_json_put_real(doc, "log_bound",
-                       cgam_separation_bound_log(n, o->beta, w->gap[k * width + lane]));
-    cgam_json_put_bool(doc, "right", w->right[k * width + lane]);
+    json_t *doc = cgam_json_object("lambda=%g gap=%g log_p=%g log_bound=%g right?=%d", lambda,
+                                   w->gap[k * width + lane], w->log_p[k * width + lane],
+                                   cgam_separation_bound_log(n, o->beta, w->gap[k * width + lane]),
+                                   w->right[k * width + lane]);
     if (o->coupled) cgam_json_put_bool(doc, "converged", !w->stopped[k * width + lane]);
-    cgam_json_put_real(doc, "energy", energy);
-    cgam_json_put(doc, "s", cgam_json_reals(s, n, 1));
-    cgam_json_put(doc, "r", cgam_json_reals(r, n, 1));
+    cgam_json_add(doc, "energy=%g s=%p r=%p", energy, cgam_json_reals(s, n, 1),
+                  cgam_json_reals(r, n, 1));
     cgam_trial_softmax(n, o->beta, r, r);
     cgam_json_put(doc, "p", cgam_json_reals(r, n, 1));
     json_array_append_new(list, doc);
@@ -312,14 +309,11 @@ static cgam_status show_cells(cgam_study *study, cgam_separation *u, int64_t set
             status = cgam_separation_recall(study, u, set, k, k + 1, w);
             if (status == CGAM_OK) status = show_lambda(study, u, gate, k, lane, w, x, list);
         }
-        cgam_json_put_real(doc, "sigma_q", o->sigma_q.values[cell]);
-        cgam_json_put_int(doc, "target", w->target[lane]);
-        cgam_json_put(doc, "q", cgam_json_reals(w->q + lane, u->d, width));
-        cgam_json_put(doc, "c", cgam_json_reals(w->c + lane, u->d, width));
-        cgam_json_put(doc, "b", cgam_json_reals(w->b + lane, u->n, width));
-        cgam_json_put_real(doc, "gap_raw", w->sums[lane]);
-        cgam_json_put_real(doc, "gap_gate", w->sums[width + lane]);
-        cgam_json_put(doc, "recalls", list);
+        cgam_json_add(
+            doc, "sigma_q=%g target=%jd q=%p c=%p b=%p gap_raw=%g gap_gate=%g recalls=%p",
+            o->sigma_q.values[cell], w->target[lane], cgam_json_reals(w->q + lane, u->d, width),
+            cgam_json_reals(w->c + lane, u->d, width), cgam_json_reals(w->b + lane, u->n, width),
+            w->sums[lane], w->sums[width + lane], list);
         json_array_append_new(cells, doc);
     }
     return status;
@@ -343,8 +337,7 @@ cgam_status cgam_separation_trial(cgam_study *study, int64_t trial, json_t *doc)
     if (status == CGAM_OK) status = cgam_bank_new(env, memories, CGAM_F64, u.n, u.d, NULL, &bank);
     if (status == CGAM_OK) status = cgam_gate_new(bank, o->alpha, NULL, &gate);
     if (status == CGAM_OK) status = show_cells(study, &u, set, own, x, gate, w, cells);
-    cgam_json_put_int(doc, "bank", set);
-    cgam_json_put_int(doc, "trial_of_bank", own);
+    cgam_json_add(doc, "bank=%jd trial_of_bank=%jd", set, own);
     if (status == CGAM_OK) cgam_json_put(doc, "Z", cgam_trial_rows(memories, u.n, u.d, 1));
     cgam_json_put(doc, "cells", cells);
     cgam_gate_free(gate);

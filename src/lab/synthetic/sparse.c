@@ -58,11 +58,8 @@ static cgam_status recall(const cgam_study_opts *o, const cgam_problem *p, const
     record[WIDE] = order > 1 && o->beta * r.gap >= 1 / (order - 1) * (1 + 1e-9);
     record[MISSED] = record[WIDE] > 0 && r.support != 1;
     if (text) {
-        cgam_json_put_int(text, "winner", r.winner);
-        cgam_json_put_int(text, "support", r.support);
-        cgam_json_put_bool(text, "exact", r.exact);
-        cgam_json_put_real(text, "gap", r.gap);
-        cgam_json_put(text, "p", cgam_json_reals(weights, p->n, 1));
+        cgam_json_add(text, "winner=%jd support=%jd exact?=%d gap=%g p=%p", r.winner, r.support,
+                      r.exact, r.gap, cgam_json_reals(weights, p->n, 1));
     }
     return CGAM_OK;
 }
@@ -78,8 +75,7 @@ static cgam_status run_cell(cgam_study *study, const cgam_problem *p, double *re
         status = recall(&study->opts, p, gate, orders[k / ARMS], arm ? p->c : NULL,
                         record + k * COUNTS, one);
         if (!one) continue;
-        cgam_json_put_real(one, "order", orders[k / ARMS]);
-        cgam_json_put_bool(one, "context", arm == 1);
+        cgam_json_add(one, "order=%g context?=%d", orders[k / ARMS], arm == 1);
         json_array_append_new(list, one);
     }
     cgam_gate_free(gate);
@@ -182,8 +178,7 @@ cgam_status cgam_sparse_trial(cgam_study *study, int64_t trial, json_t *doc)
         status = cgam_problem_open(study, CGAM_STREAM_SPARSE, o->sigma_q.values[k], k, trial, &p);
         if (status == CGAM_OK) status = run_cell(study, &p, record, list);
         if (status == CGAM_OK) cgam_problem_put(&p, one);
-        cgam_json_put_real(one, "sigma_q", o->sigma_q.values[k]);
-        cgam_json_put(one, "recalls", list);
+        cgam_json_add(one, "sigma_q=%g recalls=%p", o->sigma_q.values[k], list);
         json_array_append_new(cells, one);
         cgam_problem_close(study, &p);
     }

@@ -148,9 +148,8 @@ static cgam_status study_new(cgam_env *env, const cgam_study_opts *opts, cgam_st
         cgam_study_free(study);
         return status;
     }
-    cgam_json_put_text(study->doc, "study", cgam_studies[opts->kind].name);
-    cgam_json_put_text(study->doc, "version", cgam_version());
-    cgam_json_put_int(study->doc, "seed", (int64_t)opts->seed);
+    cgam_json_add(study->doc, "study=%s version=%s seed=%jd", cgam_studies[opts->kind].name,
+                  cgam_version(), (intmax_t)opts->seed);
     *out = study;
     return CGAM_OK;
 }
@@ -161,8 +160,7 @@ static json_t *machine(const cgam_study *study)
     json_t *doc = json_object();
     struct utsname name;
     if (uname(&name) == 0) {
-        cgam_json_put_text(doc, "system", name.sysname);
-        cgam_json_put_text(doc, "machine", name.machine);
+        cgam_json_add(doc, "system=%s machine=%s", name.sysname, name.machine);
     }
     FILE *f = fopen("/proc/cpuinfo", "r");
     char line[256];
@@ -174,8 +172,7 @@ static json_t *machine(const cgam_study *study)
         break;
     }
     if (f) fclose(f);
-    cgam_json_put_int(doc, "cores", sysconf(_SC_NPROCESSORS_ONLN));
-    cgam_json_put_text(doc, "vectors", study->lanes->name);
+    cgam_json_add(doc, "cores=%jd vectors=%s", sysconf(_SC_NPROCESSORS_ONLN), study->lanes->name);
     return doc;
 }
 
@@ -185,8 +182,7 @@ cgam_status cgam_study_run(cgam_env *env, const cgam_study_opts *opts, cgam_stud
     cgam_study *study;
     cgam_status status = study_new(env, opts, &study);
     if (status != CGAM_OK) return status;
-    cgam_json_put_int(study->doc, "trials", opts->trials);
-    cgam_json_put(study->doc, "machine", machine(study));
+    cgam_json_add(study->doc, "trials=%jd machine=%p", opts->trials, machine(study));
     cgam_study_params_put(&study->opts, study->doc);
     status = cgam_studies[study->opts.kind].run(study);
     json_t *names = json_array();

@@ -154,14 +154,11 @@ static cgam_status tables(cgam_study *study, void *arg, const cgam_blocks *b)
             cells[1] += b->records[3 * i + 1];
             cells[2] = fmin(cells[2], b->records[3 * i + 2]);
         }
-        json_t *one = json_object();
-        cgam_json_put_text(one, "name", names[j]);
-        cgam_json_put_text(one, "statement", u->theorem[j]->statement);
-        cgam_json_put_int(one, "cases", (int64_t)cells[0]);
-        cgam_json_put_int(one, "violations", (int64_t)cells[1]);
-        cgam_json_put_real(one, "worst_margin", cells[2]);
-        cgam_json_put_real(one, "tolerance", cells[3]);
-        json_array_append_new(list, one);
+        json_array_append_new(
+            list, cgam_json_object(
+                      "name=%s statement=%s cases=%jd violations=%jd worst_margin=%g tolerance=%g",
+                      names[j], u->theorem[j]->statement, (intmax_t)cells[0], (intmax_t)cells[1],
+                      cells[2], cells[3]));
     }
     cgam_json_put(study->doc, "checks", list);
     return status;
@@ -192,14 +189,11 @@ cgam_status cgam_theorems_trial(cgam_study *study, int64_t k, json_t *doc)
         json_t *one = json_object(), *x = json_array();
         for (int i = 0; i < CGAM_CASE_ROOM; i++)
             json_array_append_new(x, cgam_json_reals(c->x[i], c->n, 1));
-        cgam_json_put_text(one, "name", t->name);
-        cgam_json_put_text(one, "statement", t->statement);
-        cgam_json_put_bool(one, "applies", !isnan(margin));
-        cgam_json_put_real(one, "margin", margin);
-        cgam_json_put_real(one, "tolerance", t->tol);
-        cgam_json_put_bool(one, "violated", margin < -t->tol);
-        cgam_json_put(one, "Z", cgam_trial_rows(c->Z, c->n, c->d, 1));
-        cgam_json_put(one, "drawn", cgam_json_reals(c->drawn, c->draws, 1));
+        cgam_json_add(
+            one,
+            "name=%s statement=%s applies?=%d margin=%g tolerance=%g violated?=%d Z=%p drawn=%p",
+            t->name, t->statement, !isnan(margin), margin, t->tol, margin < -t->tol,
+            cgam_trial_rows(c->Z, c->n, c->d, 1), cgam_json_reals(c->drawn, c->draws, 1));
         cgam_json_put(one, "vectors", x);
         json_array_append_new(list, one);
     }

@@ -180,15 +180,11 @@ static void seen(void *user, int64_t sample, const double *s, const double *r, c
         if (isnan(w->decided[l]) && peak >= 0.5) w->decided[l] = w->at[sample];
         if (isnan(w->settled[l]) && gates_settled(w, l, s, p)) w->settled[l] = w->at[sample];
         if (w->shown && l == w->lane) {
-            json_t *doc = json_object();
-            cgam_json_put_real(doc, "t", w->at[sample]);
-            cgam_json_put_int(doc, "winner", winner);
-            cgam_json_put_real(doc, "p_max", peak);
-            cgam_json_put_real(doc, "neff", neff);
-            cgam_json_put_real(doc, "energy", energy(w, l, w->at[sample], s, r, p, x));
-            cgam_json_put(doc, "s", cgam_json_reals(s + l, g->n, width));
-            cgam_json_put(doc, "r", cgam_json_reals(r + l, g->n, width));
-            cgam_json_put(doc, "p", cgam_json_reals(p + l, g->n, width));
+            json_t *doc = cgam_json_object(
+                "t=%g winner=%jd p_max=%g neff=%g energy=%g s=%p r=%p p=%p", w->at[sample], winner,
+                peak, neff, energy(w, l, w->at[sample], s, r, p, x),
+                cgam_json_reals(s + l, g->n, width), cgam_json_reals(r + l, g->n, width),
+                cgam_json_reals(p + l, g->n, width));
             json_array_append_new(w->shown, doc);
         }
     }
@@ -397,19 +393,16 @@ cgam_status cgam_timescale_trial(cgam_study *study, int64_t k, json_t *doc)
             json_t *one = json_object();
             w->shown = json_array();
             flow(study, o->ratio.values[j], sums, w, right);
-            cgam_json_put_real(one, "ratio", o->ratio.values[j]);
-            cgam_json_put_bool(one, "right", right[lane]);
-            cgam_json_put_real(one, "context_settled", w->settled[lane]);
-            cgam_json_put_real(one, "retrieval_decided", w->decided[lane]);
-            cgam_json_put(one, "samples", w->shown);
+            cgam_json_add(
+                one, "ratio=%g right?=%d context_settled=%g retrieval_decided=%g samples=%p",
+                o->ratio.values[j], right[lane], w->settled[lane], w->decided[lane], w->shown);
             w->shown = NULL;
             json_array_append_new(list, one);
         }
-        cgam_json_put_int(doc, "target", w->target[lane]);
-        cgam_json_put(doc, "q", cgam_json_reals(w->q + lane, o->d, width));
-        cgam_json_put(doc, "c", cgam_json_reals(w->c + lane, o->d, width));
-        cgam_json_put(doc, "Z", cgam_trial_rows(w->banks->g.Z + lane, o->n, o->d, width));
-        cgam_json_put(doc, "flows", list);
+        cgam_json_add(doc, "target=%jd q=%p c=%p Z=%p flows=%p", w->target[lane],
+                      cgam_json_reals(w->q + lane, o->d, width),
+                      cgam_json_reals(w->c + lane, o->d, width),
+                      cgam_trial_rows(w->banks->g.Z + lane, o->n, o->d, width), list);
     }
     room_close(study, NULL, w);
     cgam_free(study->env, sums);

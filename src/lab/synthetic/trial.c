@@ -85,10 +85,8 @@ cgam_status cgam_problem_open(const cgam_study *study, int stream, double sigma_
 
 void cgam_problem_put(const cgam_problem *p, json_t *doc)
 {
-    cgam_json_put_int(doc, "target", p->target);
-    cgam_json_put(doc, "q", cgam_json_reals(p->q, p->d, 1));
-    cgam_json_put(doc, "c", cgam_json_reals(p->c, p->d, 1));
-    cgam_json_put(doc, "Z", cgam_trial_rows(p->Z, p->n, p->d, 1));
+    cgam_json_add(doc, "target=%jd q=%p c=%p Z=%p", p->target, cgam_json_reals(p->q, p->d, 1),
+                  cgam_json_reals(p->c, p->d, 1), cgam_trial_rows(p->Z, p->n, p->d, 1));
 }
 
 cgam_status cgam_trial_map(const cgam_gate *gate, int64_t n, double beta, double lambda,
