@@ -60,14 +60,9 @@ static double product_error(const cgam_recall *plan)
 }
 
 /* What products that underflow may add to b_i or u_i, whose row may be normalised afterwards. */
-static double underflow(const cgam_recall *plan, double scale)
-{
-    return (double)(plan->bank->Z.d + plan->d_c + 64) * CGAM_TINY * (1 + scale);
-}
-
 static double underflow_at(const cgam_recall *plan, int64_t i)
 {
-    return underflow(plan, plan->bank->scale ? plan->bank->scale[i] : 0);
+    return CGAM_TINY * (1 + (plan->bank->scale ? plan->bank->scale[i] : 0));
 }
 
 double cgam_doubt_scores(const cgam_recall *plan, const double *q, const double *c)
@@ -75,7 +70,7 @@ double cgam_doubt_scores(const cgam_recall *plan, const double *q, const double 
     double gates =
         plan->opts.lambda * context_size(plan, c) * (plan->opts.W ? 1 : longest_row(plan));
     double size = longest_row(plan) * norm(plan->bank->Z.d, q) + gates;
-    double lost = underflow(plan, plan->bank->scale ? plan->bank->scale_max : 0);
+    double lost = CGAM_TINY * (1 + (plan->bank->scale ? plan->bank->scale_max : 0));
     return product_error(plan) * size * CGAM_SLACK + lost;
 }
 
@@ -134,7 +129,7 @@ static double query_error(const cgam_recall *plan, const cgam_settled *m)
 static double context_error(const cgam_recall *plan, const double *c)
 {
     if (!c) return 0;
-    double products = plan->opts.P ? (double)(plan->d_c * plan->bank->Z.d) * CGAM_TINY : 0;
+    double products = plan->opts.P ? CGAM_TINY : 0;
     return cgam_above(product_error(plan) * context_size(plan, c)) + products;
 }
 
@@ -408,7 +403,7 @@ cgam_status cgam_doubt_measure(const cgam_recall *plan, const cgam_settled *m, b
     if (status != CGAM_OK) return status;
     apart = fmax(apart, 0);
     span = fmax(span, 0);
-    out->scores = apart * CGAM_SLACK + 4 * CGAM_TINY;
+    out->scores = apart * CGAM_SLACK + CGAM_TINY;
     out->sum = sums * CGAM_U * CGAM_SLACK;
     double moved = 2 * beta * out->scores;
     out->weights = (moved + 2 * (4 * span + sums) * CGAM_U) * (1 + 0x1p-18);

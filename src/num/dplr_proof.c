@@ -22,10 +22,10 @@ static const double NEXT = 30;       /* from one floor to the next below it */
 /* Of a product with two rows, beside what summing it does. */
 static double scale_error(const cgam_rows *Z) { return Z->scale ? cgam_norm_error(Z->d) : 0; }
 
-/* What underflow may take from a |zeta|^2, or another product of d terms with a row that is not 0. */
+/* What underflow may take from a |zeta_i|^2, or another sum of products with a row that is not 0, times a. */
 static double underflow_of(const cgam_dplr_spec *s, double norm2)
 {
-    return norm2 > 0 ? s->a * ((double)s->Z->d * CGAM_TINY) : 0;
+    return norm2 > 0 ? cgam_underflow(s->a * (double)s->Z->d) : 0;
 }
 
 /* Of a row that is here, or was brought with it. */
@@ -90,6 +90,7 @@ cgam_status cgam_dplr_matrix(cgam_env *env, const cgam_dplr_spec *s, double *T, 
     double *other = rows + d, *size = other + d, *off = size + n; /* |zeta|, sums of errors */
     bool all = is_careful(Z);
     double gamma = cgam_gamma((double)d + 2), factor = scale_error(Z);
+    double lost = cgam_underflow(s->a * 5 * (double)d);
     cgam_status status = CGAM_OK;
     if (s->a > 0 && !all) status = cgam_rows_gram_outer(env, Z, T);
     for (int64_t i = 0; i < n; i++) {
@@ -101,13 +102,13 @@ cgam_status cgam_dplr_matrix(cgam_env *env, const cgam_dplr_spec *s, double *T, 
         if (s->a > 0) cgam_rows_get(Z, i, 1, rows);
         for (int64_t j = 0; j < i; j++) {
             double lengths = size[i] * size[j], value = 0;
-            e = lengths > 0 ? (double)d * CGAM_TINY : 0;
+            e = 0;
             if (s->a > 0) {
                 bool again = all || s->a * gamma * lengths > CLOSE;
                 double dot = again ? dot_carefully(Z, rows, j, other, &e) : row[j];
                 value = s->a * dot;
                 e = s->a * (e + ((again ? 0 : gamma) + factor) * lengths) +
-                    2 * CGAM_U * fabs(value) + CGAM_TINY; /* a may be a rounded product itself */
+                    2 * CGAM_U * fabs(value) + lost; /* a may be a rounded product itself */
             }
             double outer = s->w ? wi * s->w[j] : 0;
             row[j] = value + outer;
@@ -395,7 +396,7 @@ static void matrix_errors(const cgam_dplr_spec *s, const cgam_dplr *T, const dou
             error[j] += entry * fabs(x[i]);
         }
     }
-    double tiny = (s->a * 5 * (double)s->Z->d + 2) * CGAM_TINY * total;
+    double tiny = cgam_underflow(s->a * 5 * (double)s->Z->d) * (1 + total);
     for (int64_t i = 0; i < n; i++)
         error[i] = (sums * error[i] + s->a * pair * sqrt(s->norm2[i]) * lengths) * CGAM_SLACK *
                        (1 + 2 * cgam_norm_error(s->Z->d)) +

@@ -80,8 +80,7 @@ static double off_by(const cgam_dplr *T, const double *z, double *f, double f_of
         cblas_daxpy((int)(size - i - 1), -z[i], row, 1, f + i + 1, 1);
     }
     double residual = norm(size, f) + f_off + cgam_gamma((double)size + 16) * first +
-                      (cgam_gamma((double)size + 16) * T->size + T->error) * length +
-                      4 * (double)size * CGAM_TINY;
+                      (cgam_gamma((double)size + 16) * T->size + T->error) * length + CGAM_TINY;
     double off = T->gain * residual * CGAM_SLACK + CGAM_TINY;
     return off >= 0 ? off : INFINITY;
 }

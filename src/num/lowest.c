@@ -91,7 +91,7 @@ static double quotient_above(int64_t n, const double *T, double error, const dou
         size += fabs(x[i]) * (2 * abs + fabs(T[i * n + i] * x[i]));
         square += x[i] * x[i];
     }
-    double off = cgam_gamma(2 * (double)n + 8) * size + (double)(n + 1) * CGAM_TINY;
+    double off = cgam_gamma(2 * (double)n + 8) * size + CGAM_TINY;
     return cgam_above(total / square +
                       (off / square + 2 * (double)n * CGAM_U * fabs(total) / square) * CGAM_SLACK +
                       error * CGAM_SLACK);
@@ -144,7 +144,7 @@ static cgam_status lowest_dense(cgam_env *env, const cgam_dplr_spec *spec, bool 
     int power = 0;
     frexp(size, &power);
     for (int64_t i = 0; i < n * n; i++) B[i] = T[i] = ldexp(T[i], -power);
-    error = ldexp(error, -power) + (double)n * CGAM_TINY;
+    error = ldexp(error, -power) + CGAM_TINY;
     info = LAPACKE_dsyevr(LAPACK_COL_MAJOR, 'V', 'I', 'U', (lapack_int)n, B, (lapack_int)n, 0, 0, 1,
                           1, 0, &found, values, vector, (lapack_int)n, support);
     if (info == LAPACK_WORK_MEMORY_ERROR) status = cgam_fail_nomem(env, "work of dsyevr");
@@ -287,8 +287,8 @@ static cgam_status rayleigh(search *s, double *value, double *above)
         double scaled = spec->Z->scale ? cgam_norm_error(spec->Z->d) : 0;
         double t = cgam_array_norm(spec->Z->d, s->sum), dt = (gamma + scaled) * lengths;
         total += spec->a * cgam_array_dot(spec->Z->d, s->sum, s->sum);
-        off += spec->a * (2 * t * dt + dt * dt + t * t * cgam_gamma((double)spec->Z->d + 4) +
-                          (lengths > 0 ? (double)spec->Z->d * CGAM_TINY : 0));
+        off += spec->a * (2 * t * dt + dt * dt + t * t * cgam_gamma((double)spec->Z->d + 4)) +
+               cgam_underflow(spec->a * (double)spec->Z->d);
     }
     if (spec->w) {
         double wx = cgam_vec_dot(Z, spec->w, s->x);

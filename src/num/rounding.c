@@ -31,8 +31,7 @@ double cgam_dot_twice(int64_t d, const double *x, const double *y, double *error
         size += fabs(product);
     }
     double result = high + low, gamma = cgam_gamma((double)d + 1);
-    *error =
-        (CGAM_U * fabs(result) + gamma * gamma * size) * CGAM_SLACK + 5 * (double)d * CGAM_TINY;
+    *error = (CGAM_U * fabs(result) + gamma * gamma * size) * CGAM_SLACK;
     return result;
 }
 
@@ -91,7 +90,7 @@ cgam_sign cgam_dot_sign(int64_t d, const double *x, const double *y)
     double error, part[PARTS_MAX + 1];
     int count = 0;
     double value = cgam_dot_twice(d, x, y, &error);
-    if (fabs(value) > error) return CGAM_SIGN_NOT_ZERO;
+    if (fabs(value) > error + cgam_underflow(5 * (double)d)) return CGAM_SIGN_NOT_ZERO;
     for (int64_t j = 0; j < d; j++) {
         double low, high = two_product(x[j], y[j], &low);
         if (x[j] == 0 || y[j] == 0) continue;

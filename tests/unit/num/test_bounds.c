@@ -90,33 +90,36 @@ TEST(the_diagonal_is_off_by_its_formula)
     }
 }
 
-/* Where nothing is left but underflow: 2^-1074 for each of d products. */
+/* Within the slack that bounds have. */
+static bool near(double got, double want) { return got >= want && got <= want * (1 + 0x1p-18); }
+
+/* Where nothing is left but underflow: 2^-1022, or more where products are multiplied by much. */
 TEST(underflow_is_counted)
 {
-    const double tiny = 0x1p-1074;
+    const double tiny = 0x1p-1074, lost = CGAM_TINY;
     problem t = room(2, 3, 1);
     double error, x[2] = {0, 0}, y[2], errors[2];
     const cgam_dplr_spec *s = placed(&t);
     t.norm2[0] = 8 * tiny;
-    assert_true(cgam_dplr_diagonal(s, 0, &error) == 8 * tiny && error == 3 * tiny);
+    assert_true(cgam_dplr_diagonal(s, 0, &error) == 8 * tiny && near(error, lost));
     assert_true(cgam_dplr_diagonal(s, 1, &error) == 0 && error == 0);
     t.spec.D = NULL;
     t.spec.level = 0;
-    assert_true(cgam_dplr_pivot(s, 0, &error) == -8 * tiny && error == 4 * tiny);
-    assert_true(cgam_dplr_pivot(s, 1, &error) == 0 && error == tiny);
+    assert_true(cgam_dplr_pivot(s, 0, &error) == -8 * tiny && near(error, 2 * lost));
+    assert_true(cgam_dplr_pivot(s, 1, &error) == 0 && near(error, lost));
     t.spec.w = t.w;
     t.spec.sigma = 0.5;
     t.w[0] = 3 * tiny; /* the half of it, 1.5 tiny, is no double */
-    assert_true(cgam_dplr_diagonal(s, 0, &error) == -2 * tiny && error == tiny);
+    assert_true(cgam_dplr_diagonal(s, 0, &error) == -2 * tiny && near(error, lost));
     t.spec.w = NULL;
     t.spec.sigma = 0;
     t.spec.D = t.D;
     CHECK_STATUS(env, cgam_dplr_apply_bounded(env, s, NULL, x, y, errors));
-    assert_true(errors[0] == 4 * tiny && errors[1] == tiny);
+    assert_true(near(errors[0], 2 * lost) && near(errors[1], lost));
     const double scale[] = {5, 5};
     t.rows.scale = scale;
     CHECK_STATUS(env, cgam_dplr_apply_bounded(env, s, NULL, x, y, errors));
-    assert_true(errors[0] == 19 * tiny && errors[1] == tiny);
+    assert_true(near(errors[0], 7 * lost) && near(errors[1], lost));
     dense_reset();
 }
 
