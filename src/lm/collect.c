@@ -1,5 +1,5 @@
 /* collect.c: states of prompts, from the store or from the model. */
-#include "base/env.h"
+#include "base/alloc.h"
 #include "io/file.h"
 #include "io/placed.h"
 #include "lm/model.h"
@@ -28,7 +28,7 @@ typedef struct collection {
     bool *there;     /* [all] in the store */
     int64_t numbers; /* of one prompt's states */
     float *out;
-    void *stored; /* one prompt's states, or a span of them, as they are stored */
+    float *stored; /* one prompt's states, or a span of them, as they are stored */
     double *wide;
     int64_t capacity; /* numbers of either */
     float *last;      /* [L + 1, d] of the last token, where all are collected */
@@ -84,9 +84,9 @@ static cgam_status take_span(void *user, const cgam_lm_span *span)
     if (numbers > c->capacity) {
         cgam_env *env = cgam_lm_env(c->lm);
         cgam_free_all(env, c->stored, c->wide);
-        c->stored = cgam_alloc(env, (size_t)numbers, sizeof(float));
-        c->wide = cgam_alloc(env, (size_t)numbers, sizeof *c->wide);
-        if (!c->stored || !c->wide) return cgam_fail_nomem(env, "states");
+        cgam_status status = cgam_alloc_all(env, "states", CGAM_ARRAY(c->stored, numbers),
+                                            CGAM_ARRAY(c->wide, numbers));
+        if (status != CGAM_OK) return status;
         c->capacity = numbers;
     }
     c->key.prompt = c->prompts[i];
@@ -223,16 +223,13 @@ cgam_status cgam_lm_collect(cgam_lm *lm, cgam_store *store, int64_t count,
     if (status != CGAM_OK) return status;
 
     int64_t missing = 0, chosen = 0;
-    cgam_lm_prompt *run = cgam_alloc(env, (size_t)count, sizeof *run);
-    bool *there = cgam_alloc(env, (size_t)count, sizeof *there);
-    c.chosen = cgam_alloc(env, (size_t)count, sizeof *c.chosen);
-    c.there = cgam_zalloc(env, (size_t)count, sizeof *c.there);
-    c.stored = cgam_alloc(env, (size_t)c.numbers, sizeof(float));
-    c.wide = cgam_alloc(env, (size_t)c.numbers, sizeof *c.wide);
-    c.last = cgam_alloc(env, (size_t)c.numbers, sizeof *c.last);
+    cgam_lm_prompt *run;
+    bool *there;
+    status = cgam_alloc_all(env, "states", CGAM_ARRAY(run, count), CGAM_ARRAY(there, count),
+                            CGAM_ARRAY(c.chosen, count), CGAM_ZEROS(c.there, count),
+                            CGAM_ARRAY(c.stored, c.numbers), CGAM_ARRAY(c.wide, c.numbers),
+                            CGAM_ARRAY(c.last, c.numbers));
     c.capacity = c.numbers;
-    if (!run || !there || !c.chosen || !c.there || !c.stored || !c.wide || !c.last)
-        status = cgam_fail_nomem(env, "states");
     if (status == CGAM_OK) status = look_up_prompts(&c, count, &missing);
     if (status == CGAM_OK && missing > 0) status = choose_prompts(&c, count, there, run, &chosen);
     if (status == CGAM_OK) status = commit_transaction(&c);
@@ -263,11 +260,12 @@ cgam_status cgam_lm_collect_prompts(cgam_lm *lm, cgam_store *store, const cgam_p
 {
     cgam_env *env = cgam_lm_env(lm);
     int64_t n = cgam_prompt_file_count(file), made = 0;
-    cgam_lm_prompt *prompts = cgam_zalloc(env, (size_t)n, sizeof *prompts);
-    const char **texts = cgam_alloc(env, (size_t)n, sizeof *texts);
-    cgam_store_place *places = cgam_alloc(env, (size_t)n, sizeof *places);
+    cgam_lm_prompt *prompts;
+    const char **texts;
+    cgam_store_place *places;
     cgam_collect_opts o = opts ? *opts : cgam_collect_opts_default();
-    cgam_status status = prompts && texts && places ? CGAM_OK : cgam_fail_nomem(env, "prompts");
+    cgam_status status = cgam_alloc_all(env, "prompts", CGAM_ZEROS(prompts, n),
+                                        CGAM_ARRAY(texts, n), CGAM_ARRAY(places, n));
     for (; made < n && status == CGAM_OK; made++) {
         int32_t *tokens = NULL;
         cgam_prompt_line line = cgam_prompt_file_get(file, made);
@@ -309,23 +307,23 @@ static cgam_status write_span(void *user, const cgam_lm_span *span)
     return status;
 }
 
-/* Arrays p0, p1, ..; names [count][NAME], shapes [count][3] are the caller's. */
-enum { NAME = 24 };
-
+/* Arrays p0, p1, .. */
 static cgam_status begin_all(cgam_env *env, const char *path, int64_t count, const saving *s,
                              cgam_placed **out)
 {
-    cgam_named_array *arrays = cgam_alloc(env, (size_t)count, sizeof *arrays);
-    int64_t *shapes = cgam_alloc(env, 3 * (size_t)count, sizeof *shapes);
-    char *names = cgam_alloc(env, (size_t)count, NAME);
-    cgam_status status = arrays && shapes && names ? CGAM_OK : cgam_fail_nomem(env, "states");
+    enum { NAME = 24 };
+    cgam_named_array *arrays;
+    int64_t *shapes;
+    char(*names)[NAME];
+    cgam_status status = cgam_alloc_all(env, "states", CGAM_ARRAY(arrays, count),
+                                        CGAM_ARRAY(shapes, 3 * count), CGAM_ARRAY(names, count));
     for (int64_t i = 0; i < count && status == CGAM_OK; i++) {
         int64_t *shape = shapes + 3 * i;
-        snprintf(names + i * NAME, NAME, "p%lld", (long long)i);
+        snprintf(names[i], NAME, "p%lld", (long long)i);
         shape[0] = s->layers;
         shape[1] = s->prompts[i].count;
         shape[2] = s->width;
-        arrays[i] = (cgam_named_array){names + i * NAME, CGAM_F32, 3, shape, NULL};
+        arrays[i] = (cgam_named_array){names[i], CGAM_F32, 3, shape, NULL};
     }
     if (status == CGAM_OK) status = cgam_placed_begin(env, path, (int)count, arrays, out);
     cgam_free_all(env, arrays, shapes, names);

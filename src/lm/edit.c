@@ -1,6 +1,6 @@
 /* edit.c: edits from words. */
 #include "lm/edit.h"
-#include "base/env.h"
+#include "base/alloc.h"
 #include "base/names.h"
 #include "io/file.h"
 #include "lm/model.h"
@@ -353,11 +353,9 @@ cgam_status cgam_edit_plan_make(cgam_env *env, const cgam_lm_info *info, int64_t
         own = own || (edits_each && edits_each[i].count > 0);
     }
     *out = (cgam_edit_plan){.width = info->width, .layers = info->layers, .everywhere = !own};
-    out->at = cgam_alloc(env, (size_t)most, sizeof *out->at);
-    out->first = cgam_zalloc(env, (size_t)count + 1, sizeof *out->first);
-    out->layer = cgam_zalloc(env, (size_t)info->layers + 1, sizeof *out->layer);
-    cgam_status status = CGAM_OK;
-    if (!out->at || !out->first || !out->layer) status = cgam_fail_nomem(env, "edits");
+    cgam_status status =
+        cgam_alloc_all(env, "edits", CGAM_ARRAY(out->at, most), CGAM_ZEROS(out->first, count + 1),
+                       CGAM_ZEROS(out->layer, info->layers + 1));
     for (int64_t i = 0; i < count && status == CGAM_OK; i++) {
         int64_t length = reach.prompt_tokens ? reach.prompt_tokens[i] : prompts[i].count;
         int64_t more = prompts[i].count - length + reach.more;

@@ -3,7 +3,7 @@
  * p = softmax(scores / temperature), cut to the smallest set of most probable words that holds top_p of
  * it (Holtzman et al. 2020). The numbers told of a token are those of softmax(scores) itself. Text i
  * draws from stream i of the seed, so it does not depend on what is generated beside it. */
-#include "base/env.h"
+#include "base/alloc.h"
 #include "base/names.h"
 #include "lm/model.h"
 #include "lm/scores.h"

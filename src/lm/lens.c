@@ -3,8 +3,8 @@
  * With m the largest score and A, B, C the sums over the vocabulary of e^(s-m), (s-m) e^(s-m) and
  * e^(2(s-m)):  entropy = log A - B/A,  sum p^2 = C / A^2. */
 #include "lm/lens.h"
+#include "base/alloc.h"
 #include "base/blas.h"
-#include "base/env.h"
 #include "base/names.h"
 #include "memory/bank.h"
 #include "num/cpu/widen.h"
@@ -32,16 +32,12 @@ static cgam_status new_lens(cgam_env *env, int64_t vocab, int64_t width, cgam_le
     cgam_lens *lens = cgam_zalloc(env, 1, sizeof *lens);
     if (!lens) return cgam_fail_nomem(env, "a lens");
     *lens = (cgam_lens){.env = env, .vocab = vocab, .width = width};
-    lens->Z = cgam_alloc(env, (size_t)(vocab * width), sizeof *lens->Z);
-    lens->gain = cgam_alloc(env, (size_t)width, sizeof *lens->gain);
-    lens->bias = cgam_zalloc(env, (size_t)width, sizeof *lens->bias);
-    lens->offset = cgam_zalloc(env, (size_t)vocab, sizeof *lens->offset);
-    if (!lens->Z || !lens->gain || !lens->bias || !lens->offset) {
-        cgam_lens_free(lens);
-        return cgam_fail_nomem(env, "the unembedding");
-    }
-    *out = lens;
-    return CGAM_OK;
+    status = cgam_alloc_all(env, "the unembedding", CGAM_ARRAY(lens->Z, vocab * width),
+                            CGAM_ARRAY(lens->gain, width), CGAM_ZEROS(lens->bias, width),
+                            CGAM_ZEROS(lens->offset, vocab));
+    if (status == CGAM_OK) *out = lens;
+    else cgam_lens_free(lens);
+    return status;
 }
 
 /* offset += Z bias. */
@@ -211,20 +207,19 @@ cgam_status cgam_lens_scores(const cgam_lens *lens, cgam_lens_kind kind, int64_t
                          "the final norm and the unembedding do not give this model's scores "
                          "(off by %.2g): the norm lens is not for it",
                          lens->off);
-    float *x = cgam_alloc(env, (size_t)(count * d), sizeof *x);
-    double *wide = cgam_alloc(env, (size_t)d, sizeof *wide);
-    if (!x || !wide) {
-        cgam_free_all(env, x, wide);
-        return cgam_fail_nomem(env, "states");
-    }
+    float *x;
+    double *wide;
+    cgam_status status =
+        cgam_alloc_all(env, "states", CGAM_ARRAY(x, count * d), CGAM_ARRAY(wide, d));
     bool shifted = kind == CGAM_LENS_NORM && lens->shifted;
-    for (int64_t i = 0; i < count; i++) {
+    for (int64_t i = 0; i < count && status == CGAM_OK; i++) {
         cgam_lens_state(lens, kind, H + i * stride, wide);
         for (int64_t j = 0; j < d; j++) x[i * d + j] = (float)wide[j];
         if (shifted) memcpy(out + i * lens->vocab, lens->offset, (size_t)lens->vocab * sizeof *out);
     }
     product job = {lens, count, x, out, shifted ? 1 : 0};
-    cgam_status status = cgam_parallel(env, (lens->vocab + ROWS - 1) / ROWS, score_rows, &job);
+    if (status == CGAM_OK)
+        status = cgam_parallel(env, (lens->vocab + ROWS - 1) / ROWS, score_rows, &job);
     cgam_free_all(env, x, wide);
     return status;
 }
@@ -397,11 +392,12 @@ cgam_status cgam_lm_bank(cgam_lm *lm, cgam_lens_kind lens, cgam_dtype dtype, cga
         return cgam_fail(env, CGAM_E_ARG,
                          "a model's bank is raw or gain in f32, f16 or bf16, not %s in %s",
                          cgam_lens_kind_name(lens), cgam_dtype_name(dtype));
-    float *Z = cgam_alloc(env, (size_t)(info.vocab * info.width), sizeof *Z);
-    float *norm = cgam_alloc(env, 2 * (size_t)info.width, sizeof *norm);
+    float *Z, *norm;
     cgam_lm_norm kind;
     cgam_status status =
-        Z && norm ? cgam_lm_unembedding(lm, Z) : cgam_fail_nomem(env, "the unembedding");
+        cgam_alloc_all(env, "the unembedding", CGAM_ARRAY(Z, info.vocab * info.width),
+                       CGAM_ARRAY(norm, 2 * info.width));
+    if (status == CGAM_OK) status = cgam_lm_unembedding(lm, Z);
     if (status == CGAM_OK && lens == CGAM_LENS_GAIN) {
         status = cgam_lm_final_norm(lm, norm, norm + info.width, &kind);
         if (status == CGAM_OK) weigh_rows(Z, info.vocab, info.width, norm, kind.centred);

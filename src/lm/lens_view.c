@@ -1,6 +1,6 @@
 /* lens_view.c: states of all positions through the lens, a position at a time: its layers are one
  * product with the unembedding, and each of them is then read by a thread of its own. */
-#include "base/env.h"
+#include "base/alloc.h"
 #include "lm/lens.h"
 #include "lm/scores.h"
 
@@ -134,10 +134,9 @@ cgam_status cgam_lens_view_make(cgam_lm *lm, const cgam_lens *lens, const char *
         size_t n = (size_t)prompt.count, cells = n * (size_t)out->layers;
         prompt.tokens = tokens;
         out->tokens = prompt.count;
-        out->token = cgam_alloc(env, n, sizeof *out->token);
-        out->cells = cgam_zalloc(env, cells, sizeof *out->cells);
-        out->words = cgam_zalloc(env, cells * (size_t)o.top, sizeof *out->words);
-        if (!out->token || !out->cells || !out->words) status = cgam_fail_nomem(env, "the picture");
+        status = cgam_alloc_all(env, "the picture", CGAM_ARRAY(out->token, n),
+                                CGAM_ZEROS(out->cells, cells),
+                                CGAM_ZEROS(out->words, cells * (size_t)o.top));
     }
     if (status == CGAM_OK) {
         memcpy(out->token, tokens, (size_t)prompt.count * sizeof *tokens);

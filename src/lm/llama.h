@@ -4,7 +4,7 @@
 #ifndef CGAM_SRC_LM_LLAMA_H
 #define CGAM_SRC_LM_LLAMA_H
 
-#include "base/env.h"
+#include "base/alloc.h"
 #include "io/gguf.h"
 #include "lm/edit.h"
 #include "lm/iq2.h"

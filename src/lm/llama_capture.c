@@ -241,12 +241,11 @@ static cgam_status observe_by_llama(cgam_running *r)
                            .layers_count = r->layers_count,
                            .scores = r->opts->scores,
                            .plan = r->plan};
-    h.states = cgam_alloc(env, (size_t)(r->layers_count * CGAM_PIECE * r->lm->info.width),
-                          sizeof *h.states);
-    h.scores = cgam_alloc(env, r->opts->scores ? (size_t)(CGAM_PIECE * r->lm->info.vocab) : 1,
-                          sizeof *h.scores);
     cgam_status status = cgam_decoder_open(r->lm, &o, &d);
-    if (status == CGAM_OK && (!h.states || !h.scores)) status = cgam_fail_nomem(env, "states");
+    if (status == CGAM_OK)
+        status = cgam_alloc_all(
+            env, "states", CGAM_ARRAY(h.states, r->layers_count * CGAM_PIECE * r->lm->info.width),
+            CGAM_ARRAY(h.scores, r->opts->scores ? CGAM_PIECE * r->lm->info.vocab : 1));
     if (status == CGAM_OK) status = cgam_llama_prefix(r, &d, hand_over_piece, &h);
     for (int64_t b = 0; b < p->batches && status == CGAM_OK; b++) {
         int64_t left_out = cgam_running_needless(r, b);

@@ -160,27 +160,15 @@ static cgam_status alloc_batch(cgam_decoder *d)
     cgam_env *env = d->lm->env;
     size_t n = (size_t)d->o.capacity, width = (size_t)d->lm->info.width;
     size_t L = (size_t)d->lm->info.layers;
-    d->row = cgam_alloc(env, n, sizeof *d->row);
-    d->token = cgam_alloc(env, n, sizeof *d->token);
-    d->pos = cgam_alloc(env, n, sizeof *d->pos);
-    d->n_seq = cgam_alloc(env, n, sizeof *d->n_seq);
-    d->seq = cgam_alloc(env, n, sizeof *d->seq);
-    d->seq_at = cgam_alloc(env, n, sizeof *d->seq_at);
-    d->logits = cgam_alloc(env, n, sizeof *d->logits);
-    d->output = cgam_alloc(env, CGAM_PIECE, sizeof *d->output);
-    d->slot = cgam_alloc(env, L + 1, sizeof *d->slot);
-    d->shown = cgam_zalloc(env, L + 1, sizeof *d->shown);
-    d->gain = cgam_alloc(env, width, sizeof *d->gain);
-    d->bias = cgam_alloc(env, width, sizeof *d->bias);
-    d->normed = cgam_alloc(env, width, sizeof *d->normed);
-    d->edit = cgam_alloc(env, width, sizeof *d->edit);
-    /* one layer more than asked for, so that it is never nothing */
-    d->states =
-        cgam_alloc(env, (size_t)(d->o.layers_count + 1) * CGAM_PIECE * width, sizeof *d->states);
-    if (!d->row || !d->token || !d->pos || !d->n_seq || !d->seq || !d->seq_at || !d->logits ||
-        !d->output || !d->slot || !d->shown || !d->gain || !d->bias || !d->normed || !d->edit ||
-        !d->states)
-        return cgam_fail_nomem(env, "a batch of prompts");
+    size_t layers = (size_t)d->o.layers_count + 1; /* one more, so that it is never nothing */
+    cgam_status status = cgam_alloc_all(
+        env, "a batch of prompts", CGAM_ARRAY(d->row, n), CGAM_ARRAY(d->token, n),
+        CGAM_ARRAY(d->pos, n), CGAM_ARRAY(d->n_seq, n), CGAM_ARRAY(d->seq, n),
+        CGAM_ARRAY(d->seq_at, n), CGAM_ARRAY(d->logits, n), CGAM_ARRAY(d->output, CGAM_PIECE),
+        CGAM_ARRAY(d->slot, L + 1), CGAM_ZEROS(d->shown, L + 1), CGAM_ARRAY(d->gain, width),
+        CGAM_ARRAY(d->bias, width), CGAM_ARRAY(d->normed, width), CGAM_ARRAY(d->edit, width),
+        CGAM_ARRAY(d->states, layers * CGAM_PIECE * width));
+    if (status != CGAM_OK) return status;
     for (size_t l = 0; l <= L; l++) d->slot[l] = -1;
     for (int64_t i = 0; i < d->o.layers_count; i++) d->slot[d->o.layers[i]] = i;
     return CGAM_OK;

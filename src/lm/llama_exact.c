@@ -433,33 +433,25 @@ cgam_status cgam_exact_new(pass *p, cgam_lm *lm, int64_t tokens, int64_t segment
     if (status != CGAM_OK) return status;
     size_t T = (size_t)tokens, d = (size_t)p->s.width, ff = (size_t)p->s.ff;
     size_t qd = (size_t)(p->s.heads * p->s.head), kd = (size_t)(p->s.heads_kv * p->s.head);
-    p->segment = cgam_alloc(env, (size_t)segments, sizeof *p->segment);
-    p->token = cgam_alloc(env, T, sizeof *p->token);
-    p->gain = cgam_alloc(env, d, sizeof *p->gain);
-    p->rope_factors = cgam_alloc(env, (size_t)p->s.head / 2, sizeof *p->rope_factors);
-    const struct {
-        float **to;
-        size_t width;
-    } planes[] = {{&p->x, d},  {&p->n, d},  {&p->q, qd},    {&p->k, kd},
-                  {&p->v, kd}, {&p->a, qd}, {&p->gate, ff}, {&p->up, ff}};
-    bool fine = p->segment && p->token && p->gain && p->rope_factors;
-    for (size_t i = 0; i < sizeof planes / sizeof *planes; i++) {
-        *planes[i].to = cgam_alloc(env, T * planes[i].width, sizeof(float));
-        fine = fine && *planes[i].to;
-    }
+    const char what[] = "the activations of a batch";
+    status =
+        cgam_alloc_all(env, what, CGAM_ARRAY(p->segment, segments), CGAM_ARRAY(p->token, T),
+                       CGAM_ARRAY(p->gain, d), CGAM_ARRAY(p->rope_factors, p->s.head / 2),
+                       CGAM_ARRAY(p->x, T * d), CGAM_ARRAY(p->n, T * d), CGAM_ARRAY(p->q, T * qd),
+                       CGAM_ARRAY(p->k, T * kd), CGAM_ARRAY(p->v, T * kd), CGAM_ARRAY(p->a, T * qd),
+                       CGAM_ARRAY(p->gate, T * ff), CGAM_ARRAY(p->up, T * ff));
     p->cache = (cgam_exact_cache){.sequences = cached, .capacity = cache_capacity};
     size_t kept = (size_t)(p->s.layers * cached * cache_capacity) * kd;
-    p->cache.k = cached > 0 ? cgam_alloc(env, kept, sizeof(float)) : NULL;
-    p->cache.v = cached > 0 ? cgam_alloc(env, kept, sizeof(float)) : NULL;
-    fine = fine && (cached == 0 || (p->cache.k && p->cache.v));
-    if (p->split) {
+    if (status == CGAM_OK && cached > 0)
+        status =
+            cgam_alloc_all(env, what, CGAM_ARRAY(p->cache.k, kept), CGAM_ARRAY(p->cache.v, kept));
+    if (status == CGAM_OK && p->split) {
         size_t widest = d > ff ? d : ff;
         widest = qd > widest ? qd : widest;
-        int64_t panels = pieces_of(tokens, PANEL) * pieces_of((int64_t)widest, SLICE);
-        p->panels = cgam_alloc(env, (size_t)panels, p->split->room(SLICE));
-        fine = fine && p->panels;
+        size_t panels = (size_t)(pieces_of(tokens, PANEL) * pieces_of((int64_t)widest, SLICE));
+        status = cgam_alloc_all(env, what, CGAM_ARRAY(p->panels, panels * p->split->room(SLICE)));
     }
-    if (!fine) return cgam_fail_nomem(env, "the activations of a batch");
+    if (status != CGAM_OK) return status;
     cgam_weights w;
     if (cgam_gguf_tensor_find(&lm->gguf, "rope_freqs.weight")) {
         status = cgam_weights_find(lm, "rope_freqs.weight", &w);

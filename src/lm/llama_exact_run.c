@@ -64,16 +64,11 @@ static cgam_status prepare_batch(batch *b, cgam_running *r)
     bool scores = r->candidate || r->opts->scores;
     int64_t rows = r->layers_count > 0 ? most_wanted(r) : 1;
     int64_t layers = r->layers_count > 0 ? r->layers_count : 1;
-    b->states = cgam_alloc(env, (size_t)(layers * rows * d), sizeof *b->states);
-    b->span_states = cgam_alloc(env, (size_t)(layers * AT_ONCE * d), sizeof *b->span_states);
-    b->scores =
-        cgam_alloc(env, scores ? (size_t)(AT_ONCE * r->lm->info.vocab) : 1, sizeof *b->scores);
-    b->rows = cgam_alloc(env, (size_t)tokens, sizeof *b->rows);
-    b->slot = cgam_alloc(env, (size_t)tokens, sizeof *b->slot);
-    b->from = cgam_alloc(env, (size_t)segments, sizeof *b->from);
-    if (!b->states || !b->span_states || !b->scores || !b->rows || !b->slot || !b->from)
-        return cgam_fail_nomem(env, "states");
-    return CGAM_OK;
+    return cgam_alloc_all(env, "states", CGAM_ARRAY(b->states, layers * rows * d),
+                          CGAM_ARRAY(b->span_states, layers * AT_ONCE * d),
+                          CGAM_ARRAY(b->scores, scores ? AT_ONCE * r->lm->info.vocab : 1),
+                          CGAM_ARRAY(b->rows, tokens), CGAM_ARRAY(b->slot, tokens),
+                          CGAM_ARRAY(b->from, segments));
 }
 
 int64_t cgam_exact_fill(cgam_exact *p, const cgam_running *r, int64_t number, bool cached)

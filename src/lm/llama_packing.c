@@ -115,15 +115,15 @@ cgam_status cgam_packing_new(const cgam_running *r, int64_t tokens_max, int64_t 
     size_t count = (size_t)r->count;
     limits most = {tokens_max, prompts_max, with_tails};
     *out = (cgam_packing){.shared = cgam_running_shared(r)};
-    out->order = cgam_alloc(env, count, sizeof *out->order);
-    out->first = cgam_alloc(env, count + 1, sizeof *out->first);
-    out->stem = cgam_alloc(env, count, sizeof *out->stem);
-    out->of = cgam_alloc(env, count, sizeof *out->of);
-    unit *units = cgam_alloc(env, count, sizeof *units);
-    if (!out->order || !out->first || !out->stem || !out->of || !units) {
+    unit *units;
+    cgam_status status =
+        cgam_alloc_all(env, "the order of the prompts", CGAM_ARRAY(out->order, count),
+                       CGAM_ARRAY(out->first, count + 1), CGAM_ARRAY(out->stem, count),
+                       CGAM_ARRAY(out->of, count), CGAM_ARRAY(units, count));
+    if (status != CGAM_OK) {
         cgam_free(env, units);
         cgam_packing_free(env, out);
-        return cgam_fail_nomem(env, "the order of the prompts");
+        return status;
     }
     int64_t n = 0;
     out->tokens = out->shared;

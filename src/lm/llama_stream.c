@@ -148,12 +148,11 @@ cgam_status cgam_stream_open(cgam_lm *lm, const cgam_stream_opts *o, cgam_stream
     cgam_stream *s = cgam_zalloc(env, 1, sizeof *s);
     if (!s) return cgam_fail_nomem(env, "texts");
     *s = (cgam_stream){.lm = lm, .count = o->count, .more = o->more, .exact = o->exact};
-    s->length = cgam_zalloc(env, (size_t)o->count, sizeof *s->length);
-    s->scores = cgam_alloc(env, (size_t)(o->count * lm->info.vocab), sizeof *s->scores);
-    s->sequence = cgam_alloc(env, (size_t)o->count, sizeof *s->sequence);
-    if (o->exact) s->made = cgam_alloc(env, (size_t)(o->count * lm->info.vocab), sizeof *s->made);
-    bool fine = s->length && s->scores && s->sequence && (s->made || !o->exact);
-    cgam_status status = fine ? CGAM_OK : cgam_fail_nomem(env, "texts");
+    cgam_status status = cgam_alloc_all(env, "texts", CGAM_ZEROS(s->length, o->count),
+                                        CGAM_ARRAY(s->scores, o->count * lm->info.vocab),
+                                        CGAM_ARRAY(s->sequence, o->count));
+    if (status == CGAM_OK && o->exact)
+        status = cgam_alloc_all(env, "texts", CGAM_ARRAY(s->made, o->count * lm->info.vocab));
     if (status == CGAM_OK) status = cgam_prompts_check(lm, o->count, o->prompts);
     for (int64_t i = 0; i < o->count && status == CGAM_OK; i++) s->length[i] = o->prompts[i].count;
     if (status == CGAM_OK)

@@ -2,7 +2,7 @@
 #ifndef CGAM_SRC_LM_STORE_H
 #define CGAM_SRC_LM_STORE_H
 
-#include "base/env.h"
+#include "base/alloc.h"
 
 #include <cgam/lm.h>
 #include <sqlite3.h>

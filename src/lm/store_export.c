@@ -103,13 +103,12 @@ static cgam_status sheet_new(sheet *s)
     sqlite3_finalize(ask);
     if (status != CGAM_OK) return status;
     size_t n = (size_t)s->capacity;
-    s->states =
-        cgam_alloc(env, n * (size_t)((s->group->layers + 1) * s->group->width), sizeof *s->states);
-    s->tokens = cgam_alloc(env, 6 * n + 1, sizeof *s->tokens);
-    s->ids = cgam_alloc(env, (size_t)s->words_capacity, sizeof *s->ids);
-    s->labels = cgam_zalloc(env, n, sizeof *s->labels);
-    if (!s->states || !s->tokens || !s->ids || !s->labels)
-        return cgam_fail_nomem(env, "the states of the store");
+    status = cgam_alloc_all(
+        env, "the states of the store",
+        CGAM_ARRAY(s->states, n * (size_t)((s->group->layers + 1) * s->group->width)),
+        CGAM_ARRAY(s->tokens, 6 * n + 1), CGAM_ARRAY(s->ids, s->words_capacity),
+        CGAM_ZEROS(s->labels, n));
+    if (status != CGAM_OK) return status;
     int64_t **columns[] = {&s->query, &s->shots, &s->seed, &s->label, &s->first};
     for (size_t i = 0; i < 5; i++) *columns[i] = s->tokens + (i + 1) * n;
     return CGAM_OK;

@@ -160,12 +160,9 @@ static cgam_status grow_states(collected *c)
         return cgam_fail(env, CGAM_E_NOT_FOUND,
                          "%s holds no states of all tokens: lm capture --tokens all makes them",
                          cgam_path_tail(c->store->path));
-    c->keys = cgam_zalloc(env, (size_t)c->capacity, sizeof *c->keys);
-    c->names = cgam_alloc(env, (size_t)c->capacity, sizeof *c->names);
-    c->shapes = cgam_alloc(env, (size_t)c->capacity, sizeof *c->shapes);
-    c->arrays = cgam_alloc(env, 2 * (size_t)c->capacity, sizeof *c->arrays);
-    return c->keys && c->names && c->shapes && c->arrays ? CGAM_OK
-                                                         : cgam_fail_nomem(env, "an export");
+    return cgam_alloc_all(env, "an export", CGAM_ZEROS(c->keys, c->capacity),
+                          CGAM_ARRAY(c->names, c->capacity), CGAM_ARRAY(c->shapes, c->capacity),
+                          CGAM_ARRAY(c->arrays, 2 * c->capacity));
 }
 
 static cgam_status read_token_row(collected *c, sqlite3_stmt *row)

@@ -1,5 +1,6 @@
 /* vector.c: vectors of all layers: made, compared with a model, added. */
 #include "lm/vector.h"
+#include "base/alloc.h"
 #include "base/blas.h"
 #include "base/names.h"
 #include "io/array.h"
@@ -401,13 +402,10 @@ cgam_status cgam_vector_contrast(cgam_env *env, int64_t pairs, int64_t rows, int
     cgam_vector *v = NULL;
     cgam_status status = cgam_blas_check_space(env);
     if (status == CGAM_OK) status = cgam_vector_new(env, rows, width, NULL, &v);
-    b.D = cgam_alloc(env, n * d, sizeof *b.D);
-    b.B = cgam_alloc(env, kind == CGAM_CONTRAST_PCA ? m * m : 1, sizeof *b.B);
-    b.w = cgam_alloc(env, m, sizeof *b.w);
-    b.u = cgam_alloc(env, d, sizeof *b.u);
-    b.mean = cgam_alloc(env, d, sizeof *b.mean);
-    if (status == CGAM_OK && (!b.D || !b.B || !b.w || !b.u || !b.mean))
-        status = cgam_fail_nomem(env, "a contrast");
+    if (status == CGAM_OK)
+        status = cgam_alloc_all(env, "a contrast", CGAM_ARRAY(b.D, n * d),
+                                CGAM_ARRAY(b.B, kind == CGAM_CONTRAST_PCA ? m * m : 1),
+                                CGAM_ARRAY(b.w, m), CGAM_ARRAY(b.u, d), CGAM_ARRAY(b.mean, d));
     for (int64_t l = 0; l < rows && status == CGAM_OK; l++)
         status = contrast_layer(env, &b, differences, l, kind, v->data + l * width);
     cgam_free_all(env, b.D, b.B, b.w, b.u, b.mean);

@@ -10,8 +10,8 @@
  *
  * every rho costs n^3 operations after one decomposition, whatever d is: docs/theorems/projection.md. */
 #include "lab/language/fit.h"
+#include "base/alloc.h"
 #include "base/blas.h"
-#include "base/env.h"
 
 #include <cgam/base.h>
 #include <cgam/io.h>
@@ -180,13 +180,10 @@ cgam_status cgam_ridge_new(cgam_env *env, int64_t n, int64_t d, const double *x,
     cgam_ridge *r = cgam_zalloc(env, 1, sizeof *r);
     if (!r) return cgam_fail_nomem(env, "a ridge");
     *r = (cgam_ridge){.env = env, .n = n, .d = d, .to_zero = o.to_zero, .rho = o.rho};
-    double **pairs[] = {&r->X, &r->E, &r->B}, **squares[] = {&r->V, &r->F};
-    for (int i = 0; i < 3; i++) *pairs[i] = cgam_alloc(env, (size_t)(n * d), sizeof **pairs[i]);
-    for (int i = 0; i < 2; i++) *squares[i] = cgam_alloc(env, (size_t)(n * n), sizeof **squares[i]);
-    r->l = cgam_alloc(env, (size_t)n, sizeof *r->l);
-    double *g = cgam_alloc(env, (size_t)n, sizeof *g);
-    if (!r->X || !r->E || !r->B || !r->V || !r->F || !r->l || !g)
-        status = cgam_fail_nomem(env, "a ridge");
+    double *g;
+    status = cgam_alloc_all(env, "a ridge", CGAM_ARRAY(r->X, n * d), CGAM_ARRAY(r->E, n * d),
+                            CGAM_ARRAY(r->B, n * d), CGAM_ARRAY(r->V, n * n),
+                            CGAM_ARRAY(r->F, n * n), CGAM_ARRAY(r->l, n), CGAM_ARRAY(g, n));
     if (status == CGAM_OK) status = fill_pairs(r, x, y);
     if (status == CGAM_OK) status = decompose_pairs(r);
     if (status == CGAM_OK && !(r->rho > 0)) status = choose_rho(r);
@@ -237,9 +234,9 @@ static cgam_status product_beside_identity(const cgam_ridge *r, double *C)
     int64_t n = r->n;
     memcpy(C, r->B, (size_t)(n * r->d) * sizeof *C);
     if (!r->to_zero) return CGAM_OK;
-    double *own = cgam_alloc(r->env, (size_t)(n * r->d), sizeof *own);
-    double *g = cgam_alloc(r->env, (size_t)n, sizeof *g);
-    cgam_status status = own && g ? CGAM_OK : cgam_fail_nomem(r->env, "a ridge");
+    double *own, *g;
+    cgam_status status =
+        cgam_alloc_all(r->env, "a ridge", CGAM_ARRAY(own, n * r->d), CGAM_ARRAY(g, n));
     /* rising eigenvalues; what is within rounding of the largest is none */
     for (int64_t k = 0; k < n && status == CGAM_OK; k++)
         g[k] = r->l[k] > 1e-13 * (double)n * r->l[n - 1] ? 1 / r->l[k] : 0;
@@ -384,13 +381,12 @@ static void draw_turn(uint64_t seed, int64_t round, int64_t d, const turn *t)
 
 cgam_status cgam_fit_turn(cgam_env *env, uint64_t seed, bool back, int64_t m, int64_t d, double *x)
 {
-    turn t = {cgam_alloc(env, (size_t)d, sizeof *t.place),
-              cgam_alloc(env, (size_t)d, sizeof *t.angle)};
-    double *buffer = cgam_alloc(env, (size_t)d, sizeof *buffer);
+    turn t;
+    double *buffer;
     int64_t rounds = 2;
     for (int64_t size = 1; size < d; size *= 2) rounds += 2;
-    cgam_status status =
-        t.place && t.angle && buffer ? CGAM_OK : cgam_fail_nomem(env, "a rotation");
+    cgam_status status = cgam_alloc_all(env, "a rotation", CGAM_ARRAY(t.place, d),
+                                        CGAM_ARRAY(t.angle, d), CGAM_ARRAY(buffer, d));
     for (int64_t k = 0; k < rounds && status == CGAM_OK; k++) {
         draw_turn(seed, back ? rounds - 1 - k : k, d, &t);
         for (int64_t i = 0; i < m; i++) {

@@ -10,8 +10,8 @@
 #include "lab/language/fit.h"
 #include "lm/lens.h"
 
+#include "base/alloc.h"
 #include "base/blas.h"
-#include "base/env.h"
 #include "lm/scores.h"
 
 #include <lbfgs.h>
@@ -63,18 +63,13 @@ static cgam_status divergence_open(const cgam_lens *lens, const cgam_fit_aim *of
     *v = (divergence){
         .env = env, .lens = lens, .of = of, .rank = rank, .d = lens->width, .vocab = lens->vocab};
     size_t d = (size_t)v->d, vocab = (size_t)v->vocab;
-    v->target = cgam_alloc(env, n * vocab, sizeof *v->target);
-    v->scores = cgam_alloc(env, n * vocab, sizeof *v->scores);
-    v->state = cgam_alloc(env, n * d, sizeof *v->state);
-    v->pulled = cgam_alloc(env, n * d, sizeof *v->pulled);
-    v->plain = cgam_alloc(env, n, sizeof *v->plain);
-    v->each = cgam_alloc(env, n, sizeof *v->each);
-    v->a = cgam_alloc(env, n * (size_t)rank, sizeof *v->a);
-    v->g = cgam_alloc(env, n * d, sizeof *v->g);
-    if (!v->target || !v->scores || !v->state || !v->pulled || !v->plain || !v->each || !v->a ||
-        !v->g)
-        return cgam_fail_nomem(env, "probabilities of all words");
-    cgam_status status = cgam_lens_scores(lens, CGAM_LENS_NORM, of->n, of->aim, v->d, v->target);
+    cgam_status status = cgam_alloc_all(
+        env, "probabilities of all words", CGAM_ARRAY(v->target, n * vocab),
+        CGAM_ARRAY(v->scores, n * vocab), CGAM_ARRAY(v->state, n * d), CGAM_ARRAY(v->pulled, n * d),
+        CGAM_ARRAY(v->plain, n), CGAM_ARRAY(v->each, n), CGAM_ARRAY(v->a, n * (size_t)rank),
+        CGAM_ARRAY(v->g, n * d));
+    if (status != CGAM_OK) return status;
+    status = cgam_lens_scores(lens, CGAM_LENS_NORM, of->n, of->aim, v->d, v->target);
     return status == CGAM_OK ? cgam_parallel(env, of->n, set_aim, v) : status;
 }
 

@@ -4,7 +4,7 @@
  * scores of mode first are b + lambda k t, so intervals of lambda and answers need no further pass over
  * the bank. With equal norms t comes from the modes of Z'Z, with others from A(alpha) factored. Coupled
  * recalls are those of recall.h on plans that share the factored A(alpha). */
-#include "base/env.h"
+#include "base/alloc.h"
 #include "lab/language/sweep.h"
 #include "memory/bank.h"
 #include "memory/gate.h"
@@ -301,10 +301,9 @@ static cgam_status couple(const cgam_gates_asked *a, const cgam_gate *gate, doub
     size_t n = (size_t)a->gates->bank->Z.n, d = (size_t)a->gates->bank->Z.d;
     group *g = cgam_zalloc(env, 1, sizeof *g);
     if (!g) return cgam_fail_nomem(env, "coupled recalls");
-    g->q = cgam_alloc(env, CGAM_RECALL_GROUP * d, sizeof *g->q);
-    g->c = cgam_alloc(env, CGAM_RECALL_GROUP * d, sizeof *g->c);
-    g->r = cgam_alloc(env, CGAM_RECALL_GROUP * n, sizeof *g->r);
-    cgam_status status = g->q && g->c && g->r ? CGAM_OK : cgam_fail_nomem(env, "coupled recalls");
+    cgam_status status = cgam_alloc_all(
+        env, "coupled recalls", CGAM_ARRAY(g->q, CGAM_RECALL_GROUP * d),
+        CGAM_ARRAY(g->c, CGAM_RECALL_GROUP * d), CGAM_ARRAY(g->r, CGAM_RECALL_GROUP * n));
     for (int half = 0; half < 2 && status == CGAM_OK; half++)
         status = couple_half(a, gate, alpha, half, g, out);
     cgam_free_all(env, g->q, g->c, g->r, g);

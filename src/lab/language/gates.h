@@ -11,6 +11,7 @@
 #ifndef CGAM_SRC_LAB_LANGUAGE_GATES_H
 #define CGAM_SRC_LAB_LANGUAGE_GATES_H
 
+#include "base/alloc.h"
 #include "lab/language/sweep.h"
 #include <cgam/recall.h>
 

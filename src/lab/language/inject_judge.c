@@ -161,13 +161,14 @@ static cgam_status score_candidates(contest *c, bool first)
     cgam_env *env = c->judge->study->env;
     int64_t labels = c->judge->task->labels, prompts = 0, n = 0;
     size_t cells = (size_t)(c->count * labels);
-    cgam_lm_prompt *prompt = cgam_alloc(env, (size_t)c->count, sizeof *prompt);
-    cgam_lm_edits *edits = cgam_alloc(env, (size_t)c->count, sizeof *edits);
-    cgam_lm_candidate *list = cgam_alloc(env, cells, sizeof *list);
-    double *log_p = cgam_alloc(env, cells, sizeof *log_p);
+    cgam_lm_prompt *prompt;
+    cgam_lm_edits *edits;
+    cgam_lm_candidate *list;
+    double *log_p;
     cgam_lm_capture_opts run = *c->run;
     cgam_status status =
-        prompt && edits && list && log_p ? CGAM_OK : cgam_fail_nomem(env, "answers");
+        cgam_alloc_all(env, "answers", CGAM_ARRAY(prompt, c->count), CGAM_ARRAY(edits, c->count),
+                       CGAM_ARRAY(list, cells), CGAM_ARRAY(log_p, cells));
     for (int64_t i = 0; i < c->count && status == CGAM_OK; i++) {
         int64_t before = n;
         for (int64_t k = 0; k < labels; k++) {
@@ -232,10 +233,8 @@ static cgam_status judge_by_sequence(const cgam_judge *judge, int64_t count,
     cgam_env *env = judge->study->env;
     size_t cells = (size_t)(count * judge->task->labels);
     contest c = {.judge = judge, .run = run, .count = count, .jobs = jobs};
-    c.log_p = cgam_alloc(env, cells, sizeof *c.log_p);
-    c.known = cgam_zalloc(env, cells, sizeof *c.known);
-    c.asked = cgam_alloc(env, cells, sizeof *c.asked);
-    cgam_status status = c.log_p && c.known && c.asked ? CGAM_OK : cgam_fail_nomem(env, "answers");
+    cgam_status status = cgam_alloc_all(env, "answers", CGAM_ARRAY(c.log_p, cells),
+                                        CGAM_ZEROS(c.known, cells), CGAM_ARRAY(c.asked, cells));
     for (size_t a = 0; a < cells && status == CGAM_OK; a++) c.asked[a] = true;
     if (status == CGAM_OK) status = score_candidates(&c, true);
     for (int all = 0; all < 2 && status == CGAM_OK; all++) {
@@ -281,9 +280,10 @@ cgam_status cgam_judge_run(const cgam_judge *judge, int64_t count, const cgam_ju
                            bool *right, double *f1)
 {
     cgam_env *env = judge->study->env;
-    cgam_lm_prompt *prompts = cgam_alloc(env, (size_t)count, sizeof *prompts);
-    cgam_lm_edits *edits = cgam_alloc(env, (size_t)count, sizeof *edits);
-    cgam_status status = prompts && edits ? CGAM_OK : cgam_fail_nomem(env, "answers");
+    cgam_lm_prompt *prompts;
+    cgam_lm_edits *edits;
+    cgam_status status =
+        cgam_alloc_all(env, "answers", CGAM_ARRAY(prompts, count), CGAM_ARRAY(edits, count));
     for (int64_t i = 0; i < count && status == CGAM_OK; i++) {
         prompts[i] = jobs[i].prompt;
         edits[i] = jobs[i].edits;

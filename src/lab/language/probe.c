@@ -1,7 +1,7 @@
 /* probe.c: separability by liblinear, alignment by cosines (Yang et al. 2025 track both through
  * the layers of a transformer). */
 #include "lab/language/probe.h"
-#include "base/env.h"
+#include "base/alloc.h"
 #include "lab/language/baseline.h"
 #include "lab/language/study_sweep.h"
 #include "lm/lens.h"
@@ -199,17 +199,12 @@ static cgam_status workspace_new(cgam_env *env, const probed *x, workspace *w)
     size_t n = (size_t)x->count, d = (size_t)x->width;
     bool few = x->count < x->width; /* rows of a half are at most half as many as features */
     *w = (workspace){.capacity = few ? (x->count + 1) / 2 : x->width + 1};
-    w->nodes = cgam_alloc(env, n * ((size_t)w->capacity + 1), sizeof *w->nodes);
-    w->rows = cgam_alloc(env, n, sizeof(struct feature_node *));
-    w->mean = cgam_alloc(env, 3 * d + 1 + n, sizeof *w->mean);
-    w->basis = few ? cgam_alloc(env, (size_t)w->capacity * (d + 1), sizeof *w->basis) : NULL;
-    w->fold = cgam_alloc(env, n, sizeof *w->fold);
-    if (!w->nodes || !w->rows || !w->mean || (few && !w->basis) || !w->fold)
-        return cgam_fail_nomem(env, "a probe");
-    w->factor = w->mean + d;
-    w->row = w->factor + d;
-    w->labels = w->row + d + 1;
-    return CGAM_OK;
+    cgam_status status =
+        cgam_alloc_all(env, "a probe", CGAM_ARRAY(w->nodes, n * ((size_t)w->capacity + 1)),
+                       CGAM_ARRAY(w->rows, n), CGAM_ARRAY(w->mean, d), CGAM_ARRAY(w->factor, d),
+                       CGAM_ARRAY(w->row, d + 1), CGAM_ARRAY(w->labels, n), CGAM_ARRAY(w->fold, n));
+    if (status != CGAM_OK || !few) return status;
+    return cgam_alloc_all(env, "a probe", CGAM_ARRAY(w->basis, (size_t)w->capacity * (d + 1)));
 }
 
 cgam_status cgam_probe_separability(cgam_env *env, int64_t count, int64_t width, const float *H,
@@ -229,7 +224,7 @@ cgam_status cgam_probe_separability(cgam_env *env, int64_t count, int64_t width,
         status = probe_half(env, &x, &w, &hits, &possible);
     for (int64_t i = 0; i < count; i++) counted += target[i] >= 0;
     if (status == CGAM_OK && possible && counted > 0) *accuracy = (double)hits / (double)counted;
-    cgam_free_all(env, w.nodes, w.rows, w.mean, w.basis, w.fold);
+    cgam_free_all(env, w.nodes, w.rows, w.mean, w.factor, w.row, w.labels, w.basis, w.fold);
     return status;
 }
 

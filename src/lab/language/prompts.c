@@ -7,6 +7,7 @@
  * a class twice before it has shown all. A query has a random stream of its own, by its rank among
  * the queries drawn, so a prompt can be made again alone; it is the same among more queries where
  * demonstrations come from a file of their own. */
+#include "base/alloc.h"
 #include "base/names.h"
 #include "lab/language/dataset.h"
 
@@ -139,17 +140,16 @@ static cgam_status facts_new(cgam_env *env, const cgam_dataset *eval, const cgam
     facts->rows = facts->train_row + train->examples;
     facts->words = facts->train_word + train->labels;
     size_t rows = (size_t)facts->rows, words = (size_t)facts->words;
-    named *list = cgam_alloc(env, rows > words ? rows : words, sizeof *list);
-    facts->text = cgam_alloc(env, rows, sizeof *facts->text);
-    facts->said = cgam_alloc(env, rows, sizeof *facts->said);
-    facts->word = cgam_alloc(env, words, sizeof *facts->word);
-    facts->weight = cgam_zalloc(env, (size_t)train->labels, sizeof *facts->weight);
-    bool fine = list && facts->text && facts->said && facts->word && facts->weight;
-    if (fine) read_sets(facts, list);
+    named *list;
+    cgam_status status =
+        cgam_alloc_all(env, "facts", CGAM_ARRAY(list, rows > words ? rows : words),
+                       CGAM_ARRAY(facts->text, rows), CGAM_ARRAY(facts->said, rows),
+                       CGAM_ARRAY(facts->word, words), CGAM_ZEROS(facts->weight, train->labels));
+    if (status == CGAM_OK) read_sets(facts, list);
     cgam_free(env, list);
-    if (fine) *out = facts;
+    if (status == CGAM_OK) *out = facts;
     else facts_free(facts);
-    return fine ? CGAM_OK : cgam_fail_nomem(env, "facts");
+    return status;
 }
 
 /* The number of an example's text: the same for all that are spellings of one another, in both sets.
@@ -343,16 +343,12 @@ static cgam_status choose_queries(cgam_prompts *prompts, int64_t wanted, bool ap
                          "%lld examples are too few for queries and %lld demonstrations",
                          (long long)n, (long long)prompts->shots_max);
     prompts->queries = wanted < most ? wanted : most;
-    int64_t *order = cgam_alloc(env, (size_t)n, sizeof *order);
-    bool *asked = cgam_zalloc(env, (size_t)prompts->facts->rows, sizeof *asked);
-    prompts->query = cgam_alloc(env, (size_t)prompts->queries, sizeof *prompts->query);
-    prompts->rank = cgam_alloc(env, (size_t)prompts->queries, sizeof *prompts->rank);
-    prompts->pool = cgam_alloc(env, (size_t)m, sizeof *prompts->pool);
-    prompts->class_first = cgam_zalloc(env, (size_t)classes + 1, sizeof *prompts->class_first);
-    cgam_status status = CGAM_OK;
-    if (!order || !asked || !prompts->query || !prompts->rank || !prompts->pool ||
-        !prompts->class_first)
-        status = cgam_fail_nomem(env, "prompts");
+    int64_t *order;
+    bool *asked;
+    cgam_status status = cgam_alloc_all(
+        env, "prompts", CGAM_ARRAY(order, n), CGAM_ZEROS(asked, prompts->facts->rows),
+        CGAM_ARRAY(prompts->query, prompts->queries), CGAM_ARRAY(prompts->rank, prompts->queries),
+        CGAM_ARRAY(prompts->pool, m), CGAM_ZEROS(prompts->class_first, classes + 1));
     if (status == CGAM_OK) {
         cgam_rng rng = cgam_rng_stream(prompts->seed, STREAM_QUERIES);
         for (int64_t i = 0; i < n; i++) order[i] = i;

@@ -12,7 +12,7 @@
 #ifndef CGAM_SRC_LAB_LANGUAGE_STUDY_H
 #define CGAM_SRC_LAB_LANGUAGE_STUDY_H
 
-#include "base/env.h"
+#include "base/alloc.h"
 #include "io/journal.h"
 #include "io/json.h"
 #include "lab/language/dataset.h"

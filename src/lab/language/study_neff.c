@@ -65,9 +65,9 @@ static cgam_status add_curve(cgam_lm_study *study, cgam_lm_result *r, int64_t k,
     cgam_env *env = study->env;
     const cgam_lm_task *task = &study->task;
     int64_t L = study->info.layers + 1, d = study->info.width, n = task->queries;
-    cgam_spread *spread = cgam_alloc(env, (size_t)n, sizeof *spread);
-    double *x = cgam_alloc(env, (size_t)n, sizeof *x);
-    cgam_status status = spread && x ? CGAM_OK : cgam_fail_nomem(env, "a curve");
+    cgam_spread *spread;
+    double *x;
+    cgam_status status = cgam_alloc_all(env, "a curve", CGAM_ARRAY(spread, n), CGAM_ARRAY(x, n));
     cgam_lm_work_begin(study, cgam_lm_reading_work(study, (double)(n * L)));
     for (int64_t l = 0; l < L && status == CGAM_OK; l++) {
         double row[2 + COLUMNS] = {(double)k, (double)l};

@@ -263,17 +263,12 @@ static cgam_status begin_steering(steering *s)
     cgam_env *env = study->env;
     s->places = task->answers ? task->answers->longest : 1;
     size_t n = (size_t)task->queries, d = (size_t)study->info.width, rows = n * (size_t)s->places;
-    s->token = cgam_alloc(env, rows, sizeof *s->token);
-    s->answer = cgam_zalloc(env, rows, sizeof *s->answer);
-    s->q = cgam_alloc(env, rows * d, sizeof *s->q);
-    s->x = cgam_alloc(env, rows * d, sizeof *s->x);
-    s->total = cgam_alloc(env, d, sizeof *s->total);
-    s->c = cgam_alloc(env, d, sizeof *s->c);
-    s->before = cgam_zalloc(env, 2 * n, sizeof *s->before);
-    s->right = cgam_zalloc(env, (size_t)s->opts.lambdas * (size_t)(study->info.layers + 1) * n,
-                           sizeof *s->right);
-    if (!s->token || !s->answer || !s->q || !s->x || !s->total || !s->c || !s->before || !s->right)
-        return cgam_fail_nomem(env, "steering");
+    cgam_status status = cgam_alloc_all(
+        env, "steering", CGAM_ARRAY(s->token, rows), CGAM_ZEROS(s->answer, rows),
+        CGAM_ARRAY(s->q, rows * d), CGAM_ARRAY(s->x, rows * d), CGAM_ARRAY(s->total, d),
+        CGAM_ARRAY(s->c, d), CGAM_ZEROS(s->before, 2 * n),
+        CGAM_ZEROS(s->right, (size_t)s->opts.lambdas * (size_t)(study->info.layers + 1) * n));
+    if (status != CGAM_OK) return status;
     return read_places(s);
 }
 

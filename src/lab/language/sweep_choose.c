@@ -5,7 +5,7 @@
  * few queries many pairs share the top. Over two labels they must: a context adds one number to the
  * difference of the scores, so contexts of any layer that push the same way give the same step
  * function up to the scale of lambda. Which of those is taken is a matter of the rule, not of rounding. */
-#include "base/env.h"
+#include "base/alloc.h"
 #include "base/names.h"
 #include "lab/language/sweep.h"
 #include "lm/lens.h"
@@ -291,14 +291,11 @@ cgam_status cgam_sweep_choose(const cgam_sweep *s, cgam_sweep_over over, int64_t
     int64_t layers = s->in.layers, p, held = 0;
     double counted = s->counted ? (double)s->counted : (double)NAN, ties_held = 0;
     *out = (cgam_sweep_best){0};
-    choice c = {s,
-                over,
-                first,
-                count * layers,
-                cgam_alloc(s->env, (size_t)s->in.queries, sizeof *c.scratch),
-                cgam_alloc(s->env, (size_t)(count * layers), sizeof *c.steps)};
+    choice c = {s, over, first, count * layers, NULL, NULL};
     cgam_status status =
-        c.scratch && c.steps ? best_pair_on(&c, 2, &p) : cgam_fail_nomem(s->env, "step functions");
+        cgam_alloc_all(s->env, "step functions", CGAM_ARRAY(c.scratch, s->in.queries),
+                       CGAM_ARRAY(c.steps, c.pairs));
+    if (status == CGAM_OK) status = best_pair_on(&c, 2, &p);
     if (status == CGAM_OK)
         *out = (cgam_sweep_best){.context = first + p / layers,
                                  .query_layer = p % layers,

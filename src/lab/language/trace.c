@@ -1,7 +1,7 @@
 /* trace.c: one text with a context and without it.
  *
  * With z the scores and log p = z - log sum exp z:  KL = sum p (log p - log q), in double. */
-#include "base/env.h"
+#include "base/alloc.h"
 #include "lm/model.h"
 #include "lm/scores.h"
 
@@ -119,16 +119,11 @@ static cgam_status compare_runs(cgam_lm *lm, const cgam_lm_prompt *with,
     cgam_lm_info info = cgam_lm_describe(lm);
     size_t n = (size_t)t->count, cells = n * (size_t)t->layers;
     tracing r = {.t = t, .width = info.width, .vocab = info.vocab};
-    t->kl = cgam_alloc(env, n, sizeof *t->kl);
-    t->neff_with = cgam_alloc(env, n, sizeof *t->neff_with);
-    t->neff_without = cgam_alloc(env, n, sizeof *t->neff_without);
-    t->norm = cgam_alloc(env, cells, sizeof *t->norm);
-    t->persistence = cgam_alloc(env, cells, sizeof *t->persistence);
-    r.states = cgam_alloc(env, cells * (size_t)info.width, sizeof *r.states);
-    r.scores = cgam_alloc(env, n * (size_t)info.vocab, sizeof *r.scores);
-    bool fine = t->kl && t->neff_with && t->neff_without && t->norm && t->persistence && r.states &&
-                r.scores;
-    cgam_status status = fine ? CGAM_OK : cgam_fail_nomem(env, "a trace");
+    cgam_status status = cgam_alloc_all(
+        env, "a trace", CGAM_ARRAY(t->kl, n), CGAM_ARRAY(t->neff_with, n),
+        CGAM_ARRAY(t->neff_without, n), CGAM_ARRAY(t->norm, cells),
+        CGAM_ARRAY(t->persistence, cells), CGAM_ARRAY(r.states, cells * (size_t)info.width),
+        CGAM_ARRAY(r.scores, n * (size_t)info.vocab));
     if (status == CGAM_OK)
         status = observe_text(lm, &r, without, o, (cgam_lm_edits){0}, take_without);
     if (status == CGAM_OK) status = observe_text(lm, &r, with, o, o->text.edits, take_with);

@@ -41,10 +41,10 @@ static cgam_status run_pairs(cgam_lm *lm, const cgam_dataset *set, const cgam_co
 {
     cgam_env *env = cgam_lm_env(lm);
     int64_t n = 2 * set->examples;
-    const char **texts = cgam_zalloc(env, (size_t)n, sizeof *texts);
-    cgam_lm_prompt *prompts = cgam_zalloc(env, (size_t)n, sizeof *prompts);
-    cgam_status status =
-        texts && prompts ? CGAM_OK : cgam_fail_nomem(env, "the texts of a contrast");
+    const char **texts;
+    cgam_lm_prompt *prompts;
+    cgam_status status = cgam_alloc_all(env, "the texts of a contrast", CGAM_ZEROS(texts, n),
+                                        CGAM_ZEROS(prompts, n));
     for (int64_t i = 0; i < n && status == CGAM_OK; i++) {
         cgam_example e = set->example[i / 2];
         int32_t *tokens;
