@@ -31,10 +31,7 @@ int main(void)
     float *scores = malloc((size_t)QUERIES * N * sizeof *scores);
     if (!Z || !gain || !zero || !c || !scores || cgam_env_new(NULL, &env) != CGAM_OK) return 3;
     int32_t tokens[LABELS] = {100, 20000}, target[QUERIES];
-    cgam_sweep_context context[LAYERS];
     for (int j = 0; j < D; j++) gain[j] += 1;
-    for (int l = 0; l < LAYERS; l++)
-        context[l] = (cgam_sweep_context){{c + 2 * l * D, c + (2 * l + 1) * D}};
     for (int64_t i = 0; i < QUERIES; i++) {
         target[i] = (int32_t)(i / 2 % 2);
         for (int64_t l = 0; l < LAYERS && i % 4 < 2; l++)
@@ -58,7 +55,7 @@ int main(void)
         status = cgam_lens_scores(lens, in.lens, QUERIES, zero + l * D, LAYERS * D, scores);
     double products = cgam_clock() - start;
     start = cgam_clock();
-    if (status == CGAM_OK) status = cgam_sweep_new(lens, &in, LAYERS, context, NULL, &sweep);
+    if (status == CGAM_OK) status = cgam_sweep_new(lens, &in, LAYERS, c, NULL, &sweep);
     double whole = cgam_clock() - start;
     if (status == CGAM_OK)
         printf(

@@ -26,12 +26,10 @@ static bool same_tokens(const cgam_lm_tokens *a, const cgam_lm_tokens *b, int64_
 static cgam_status tokenize_words(const cgam_lm_study *study, const cgam_lm_task *task,
                                   cgam_answers *a)
 {
-    cgam_status status = CGAM_OK;
-    a->word = cgam_zalloc(a->env, (size_t)a->labels, sizeof *a->word);
-    a->first = cgam_alloc(a->env, (size_t)a->labels, sizeof *a->first);
-    a->target = cgam_alloc(a->env, (size_t)a->queries, sizeof *a->target);
-    a->heads = cgam_alloc(a->env, (size_t)a->labels, sizeof *a->heads);
-    if (!a->word || !a->first || !a->heads || !a->target) return cgam_fail_nomem(a->env, "answers");
+    cgam_status status = cgam_alloc_all(
+        a->env, "answers", CGAM_ZEROS(a->word, a->labels), CGAM_ARRAY(a->first, a->labels),
+        CGAM_ARRAY(a->target, a->queries), CGAM_ARRAY(a->heads, a->labels));
+    if (status != CGAM_OK) return status;
     for (int64_t i = 0; i < a->labels && status == CGAM_OK; i++) {
         const char *word = task->eval->label[i].word;
         status = cgam_lm_answer_tokens(study, task->prompts, word, &a->word[i]);
@@ -107,10 +105,8 @@ cgam_status cgam_answers_open(const cgam_lm_study *study, const cgam_lm_task *ta
     if (status == CGAM_OK && how == CGAM_ANSWER_DISTINCT) status = cut_to_distinct(a);
     size_t cells = (size_t)(a->labels * a->longest);
     if (status == CGAM_OK) {
-        a->tokens = cgam_alloc(a->env, cells, sizeof *a->tokens);
-        a->at = cgam_alloc(a->env, cells, sizeof *a->at);
-        a->beginning = cgam_alloc(a->env, cells + 1, sizeof *a->beginning);
-        if (!a->tokens || !a->at || !a->beginning) status = cgam_fail_nomem(a->env, "answers");
+        status = cgam_alloc_all(a->env, "answers", CGAM_ARRAY(a->tokens, cells),
+                                CGAM_ARRAY(a->at, cells), CGAM_ARRAY(a->beginning, cells + 1));
     }
     for (int64_t i = 0; i < a->labels && status == CGAM_OK; i++)
         for (int64_t t = 0; t < a->longest; t++) {
@@ -270,10 +266,10 @@ cgam_status cgam_trial_sums(const cgam_trial *t, const cgam_sweep_input *in, int
     float *x = cgam_alloc(t->env, (size_t)(rows * t->d), sizeof *x);
     *out = (cgam_trial_states){x, x ? x + t->n * t->d : NULL, t->d, x};
     if (!x) return cgam_fail_nomem(t->env, "sums");
-    cgam_status status = cgam_sweep_sums(t->lens, in, &t->context[context], query_layer, lambda, x);
+    const float *c = t->context + 2 * context * t->d;
+    cgam_status status = cgam_sweep_sums(t->lens, in, c, query_layer, lambda, x);
     if (status == CGAM_OK)
-        status = cgam_sweep_sums_after(t->lens, in, &t->context[context], query_layer, lambda,
-                                       x + t->n * t->d);
+        status = cgam_sweep_sums_after(t->lens, in, c, query_layer, lambda, x + t->n * t->d);
     if (status != CGAM_OK) cgam_trial_sums_free(t, out);
     return status;
 }
@@ -334,9 +330,10 @@ cgam_status cgam_trial_log_p(const cgam_trial *t, const cgam_trial_states *of, d
     for (int64_t i = 0; i < t->n; i++) log_p[i] = (double)NAN;
     if (!cgam_lens_has_norm(t->lens)) return CGAM_OK;
     if (t->answers) return log_p_whole(t, of, log_p);
-    int32_t *token = cgam_alloc(t->env, (size_t)t->n, sizeof *token);
-    cgam_answer *answer = cgam_zalloc(t->env, (size_t)t->n, sizeof *answer);
-    cgam_status status = token && answer ? CGAM_OK : cgam_fail_nomem(t->env, "answers");
+    int32_t *token;
+    cgam_answer *answer;
+    cgam_status status =
+        cgam_alloc_all(t->env, "answers", CGAM_ARRAY(token, t->n), CGAM_ZEROS(answer, t->n));
     for (int64_t i = 0; i < t->n && status == CGAM_OK; i++)
         token[i] = t->target[i] < 0 ? -1 : task->tokens[t->target[i]];
     if (status == CGAM_OK)
@@ -355,12 +352,12 @@ static cgam_status held_out_answers(const cgam_trial *t, const cgam_sweep_input 
                                     double *log_p)
 {
     cgam_sweep_best best;
-    int32_t *tops = cgam_alloc(t->env, (size_t)(2 * t->n), sizeof *tops);
-    double *buffer = cgam_alloc(t->env, (size_t)t->n, sizeof *buffer);
-    bool *first = cgam_alloc(t->env, (size_t)t->n, sizeof *first);
-    cgam_status status = tops && buffer && first
-                             ? cgam_sweep_choose(t->sweep, over, 0, t->layers, NULL, &best)
-                             : cgam_fail_nomem(t->env, "answers");
+    int32_t *tops;
+    double *buffer;
+    bool *first;
+    cgam_status status = cgam_alloc_all(t->env, "answers", CGAM_ARRAY(tops, 2 * t->n),
+                                        CGAM_ARRAY(buffer, t->n), CGAM_ARRAY(first, t->n));
+    if (status == CGAM_OK) status = cgam_sweep_choose(t->sweep, over, 0, t->layers, NULL, &best);
     for (int h = 0; h < 2 && status == CGAM_OK; h++) {
         cgam_trial_states x = {0};
         status = cgam_trial_sums(t, in, best.half[h].context, best.half[h].query_layer,
@@ -405,9 +402,10 @@ cgam_status cgam_trial_write_queries(const cgam_trial *t, const cgam_sweep_input
 {
     const cgam_lm_task *task = t->task;
     size_t n = (size_t)t->n;
-    int32_t *tops = cgam_zalloc(t->env, 2 * WAYS * n, sizeof *tops);
-    double *log_p = cgam_alloc(t->env, WAYS * n, sizeof *log_p);
-    cgam_status status = tops && log_p ? CGAM_OK : cgam_fail_nomem(t->env, "answers");
+    int32_t *tops;
+    double *log_p;
+    cgam_status status = cgam_alloc_all(t->env, "answers", CGAM_ZEROS(tops, 2 * WAYS * n),
+                                        CGAM_ARRAY(log_p, WAYS * n));
     answered a = {0};
     for (int way = 0; way < WAYS && status == CGAM_OK; way++) {
         a.label[way] = tops + (size_t)(2 * way) * n;
@@ -505,10 +503,8 @@ static json_t *centred_json(const cgam_trial *t, const bool *right, const bool *
         by_layer[l] = cgam_trial_share(t, right + l * t->n).mean;
     choose_layer(t, right, own, held);
     cgam_share at_last = cgam_trial_share(t, last), best = cgam_trial_share(t, held);
-    cgam_json_put_real(o, "accuracy", at_last.mean);
-    cgam_json_put_real(o, "accuracy_se", at_last.se);
-    cgam_json_put_real(o, "held_out", best.mean);
-    cgam_json_put_real(o, "held_out_se", best.se);
+    cgam_lm_put_share(o, "accuracy", at_last);
+    cgam_lm_put_share(o, "held_out", best);
     cgam_json_put(o, "by_layer", cgam_json_reals(by_layer, t->layers, 1));
     cgam_trial_put_right(t, o, "right", last);
     cgam_trial_put_right(t, o, "held_out_right", held);
@@ -531,16 +527,15 @@ static json_t *threshold_json(const cgam_trial *t, const double *bound, const do
 cgam_status cgam_trial_put_borders(const cgam_trial *t, json_t *baselines)
 {
     cgam_env *env = t->env;
-    double *scores = cgam_alloc(env, (size_t)(t->n * t->labels), sizeof *scores);
-    double *gap = cgam_alloc(env, (size_t)t->n, sizeof *gap);
-    int32_t *target = cgam_alloc(env, (size_t)t->n, sizeof *target);
-    bool *right = cgam_zalloc(env, (size_t)((2 * t->layers + 1) * t->n), sizeof *right);
-    bool *own = right ? right + t->layers * t->n : NULL;
-    double *column = cgam_alloc(env, 3 * (size_t)t->layers, sizeof *column);
-    double *bound = column, *auc = column ? column + t->layers : NULL;
-    cgam_status status = CGAM_OK;
+    double *scores, *gap, *bound, *auc, *by_layer;
+    int32_t *target;
+    bool *right, *own, *held;
     int64_t used = 0;
-    if (!scores || !gap || !target || !right || !column) status = cgam_fail_nomem(env, "baselines");
+    cgam_status status = cgam_alloc_all(
+        env, "baselines", CGAM_ARRAY(scores, t->n * t->labels), CGAM_ARRAY(gap, t->n),
+        CGAM_ARRAY(target, t->n), CGAM_ZEROS(right, t->layers * t->n),
+        CGAM_ZEROS(own, t->layers * t->n), CGAM_ZEROS(held, t->n), CGAM_ARRAY(bound, t->layers),
+        CGAM_ARRAY(auc, t->layers), CGAM_ARRAY(by_layer, t->layers));
     for (int64_t l = 0; l < t->layers && status == CGAM_OK; l++) {
         status = label_scores(t, l, scores, target, &used);
         if (status == CGAM_OK)
@@ -554,11 +549,10 @@ cgam_status cgam_trial_put_borders(const cgam_trial *t, json_t *baselines)
         status = cgam_baseline_threshold(env, t->n, gap, target, !t->opts->in_sample, &bound[l]);
     }
     if (status == CGAM_OK) {
-        cgam_json_put(baselines, "centred",
-                      centred_json(t, right, own, own + t->layers * t->n, column + 2 * t->layers));
+        cgam_json_put(baselines, "centred", centred_json(t, right, own, held, by_layer));
         cgam_json_put(baselines, "threshold",
                       used == 2 ? threshold_json(t, bound, auc) : json_null());
     }
-    cgam_free_all(env, scores, gap, target, right, column);
+    cgam_free_all(env, scores, gap, target, right, own, held, bound, auc, by_layer);
     return status;
 }

@@ -1,5 +1,5 @@
 /* baseline.c: means, thresholds, ranks and resampling; nothing here looks at a model. */
-#include "base/env.h"
+#include "base/alloc.h"
 #include "num/stats.h"
 
 #include "lab/language/baseline.h"
@@ -19,6 +19,14 @@ void cgam_baseline_shift(int64_t queries, int64_t layers, int64_t width, const f
         }
         out[j] = (float)(n ? sum / (double)n : 0);
     }
+}
+
+void cgam_baseline_shifts(int64_t queries, int64_t layers, int64_t width, const float *with,
+                          const float *without, bool all, float *out)
+{
+    for (int64_t r = 0; r < 2 * layers; r++)
+        cgam_baseline_shift(queries, layers, width, with, without, r / 2, all ? 2 : (int)(r % 2),
+                            out + r * width);
 }
 
 double cgam_baseline_cosine(int64_t n, const float *x, const float *y)

@@ -12,6 +12,9 @@
  * half 0 or 1: queries i with i % 2 == half; 2: all. */
 void cgam_baseline_shift(int64_t queries, int64_t layers, int64_t width, const float *with,
                          const float *without, int64_t layer, int half, float *out);
+/* out [layers, 2, width]: those of all layers, by the queries of half 0 and of half 1, or both times by all. */
+void cgam_baseline_shifts(int64_t queries, int64_t layers, int64_t width, const float *with,
+                          const float *without, bool all, float *out);
 double cgam_baseline_cosine(int64_t n, const float *x, const float *y); /* NAN: a zero */
 
 /* scores [queries, labels]; target [queries], -1: left out. Label k's mean score over the other

@@ -54,7 +54,7 @@ typedef struct cell {
  * half; the other task has one mean for both. */
 typedef struct source {
     float *with;             /* [queries, layers, d] */
-    float *shift;            /* [2, layers, d] */
+    float *shift;            /* [layers, 2, d] */
     int64_t queries, halves; /* halves: 2, or 1 where the queries are others */
 } source;
 

@@ -65,11 +65,7 @@ choice cgam_inject_choose(const injection *t, int kind, bool *right)
 static void put_share(const injection *t, json_t *to, const char *name, const int32_t *target,
                       const bool *right, const bool *other)
 {
-    char text[64];
-    cgam_share s = cgam_baseline_share(t->n, target, right, other, t->study->seed);
-    cgam_json_put_real(to, name, s.mean);
-    snprintf(text, sizeof text, "%s_se", name);
-    cgam_json_put_real(to, text, s.se);
+    cgam_lm_put_share(to, name, cgam_baseline_share(t->n, target, right, other, t->study->seed));
 }
 
 static void put_choice(const injection *t, json_t *to, const choice *c, const bool *right)
@@ -94,10 +90,7 @@ static void put_choice(const injection *t, json_t *to, const choice *c, const bo
     cgam_json_put(to, "chosen", halves);
     cgam_recovery r = cgam_baseline_recovery(t->n, t->judge.target, marks_of(t, ZERO),
                                              marks_of(t, ICL), right, t->study->seed);
-    cgam_json_put_real(to, "recovered", r.recovered);
-    cgam_json_put_real(to, "recovered_se", r.recovered_se);
-    cgam_json_put(to, "recovered_95",
-                  cgam_json_reals((double[]){r.recovered_low, r.recovered_high}, 2, 1));
+    cgam_lm_put_recovery(to, "recovered", &r);
 }
 
 static void put_cells(injection *t, json_t *entry)

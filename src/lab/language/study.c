@@ -95,32 +95,18 @@ static cgam_status plan_shots(cgam_lm_study *study, const cgam_lm_task *task, cg
     return status;
 }
 
-static cgam_status plan_sweep(cgam_lm_study *study)
+/* Demonstrations right and wrong, and the other task that is a control. */
+static cgam_status plan_controls(cgam_lm_study *study, bool inject)
 {
     cgam_status status = plan_shots(study, &study->task, CGAM_DEMOS_TRUE);
     if (status == CGAM_OK) status = plan_shots(study, &study->task, CGAM_DEMOS_FLIPPED);
     for (int64_t i = 1; i < study->n_shots && status == CGAM_OK; i++) {
         cgam_lm_task other;
-        status = cgam_lm_other_task(study, study->shots[i], &other);
-        if (status != CGAM_OK) break;
-        status = add_states(study, &other, 0, CGAM_DEMOS_TRUE);
-        if (status == CGAM_OK) status = add_states(study, &other, study->shots[i], CGAM_DEMOS_TRUE);
-        cgam_lm_task_close(study->env, &other);
-    }
-    return status;
-}
-
-static cgam_status plan_inject(cgam_lm_study *study)
-{
-    cgam_status status = plan_shots(study, &study->task, CGAM_DEMOS_TRUE);
-    if (status == CGAM_OK) status = plan_shots(study, &study->task, CGAM_DEMOS_FLIPPED);
-    for (int64_t i = 1; i < study->n_shots && status == CGAM_OK; i++) {
-        cgam_lm_task other;
-        status = cgam_lm_inject_other(study, study->shots[i], &other);
+        status = cgam_lm_other_task(study, inject, study->shots[i], &other);
         if (status == CGAM_OK) status = add_states(study, &other, 0, CGAM_DEMOS_TRUE);
         if (status == CGAM_OK) status = add_states(study, &other, study->shots[i], CGAM_DEMOS_TRUE);
         cgam_lm_task_close(study->env, &other);
-        study->plan.total += cgam_lm_inject_work(study);
+        if (inject) study->plan.total += cgam_lm_inject_work(study);
     }
     return status;
 }
@@ -153,7 +139,7 @@ static cgam_status plan_part(cgam_lm_study *study, cgam_lm_part part, const cgam
         break;
     case CGAM_LM_SWEEP:
         states = CGAM_WORK_SWEEP * n * (shots - 1) * L;
-        status = plan_sweep(study);
+        status = plan_controls(study, false);
         break;
     case CGAM_LM_STEER:
         states = CGAM_WORK_STEER * (double)facts->queries * (shots - 1) * L;
@@ -164,7 +150,7 @@ static cgam_status plan_part(cgam_lm_study *study, cgam_lm_part part, const cgam
         states = CGAM_WORK_PROBE * n * shots * L;
         status = plan_shots(study, &study->task, CGAM_DEMOS_TRUE);
         break;
-    case CGAM_LM_INJECT: status = plan_inject(study); break;
+    case CGAM_LM_INJECT: status = plan_controls(study, true); break;
     case CGAM_LM_GATES:
         states = cgam_lm_gates_work(study, NULL);
         status = plan_shots(study, &study->task, CGAM_DEMOS_TRUE);

@@ -15,6 +15,7 @@
 #include "base/alloc.h"
 #include "io/journal.h"
 #include "io/json.h"
+#include "lab/language/baseline.h"
 #include "lab/language/dataset.h"
 #include "lab/language/sweep.h"
 
@@ -304,6 +305,11 @@ cgam_status cgam_lm_task_tokens(const cgam_lm_study *study, const cgam_lm_task *
 cgam_status cgam_lm_states(cgam_lm_study *study, const cgam_lm_task *task, int64_t k,
                            cgam_demos demos, float **out);
 
+/* States with k demonstrations, and what these add to the states without them, zero or NULL: shifts [L + 1, 2, d],
+ * the means of both halves, or all: of all queries. Gives *with; free it with cgam_free. */
+cgam_status cgam_lm_shifts(cgam_lm_study *study, const cgam_lm_task *task, const float *zero,
+                           int64_t k, cgam_demos demos, bool all, float **with, float *shifts);
+
 /* Tokens after the prompt of a query. */
 typedef struct cgam_lm_ending {
     int64_t query;
@@ -340,11 +346,10 @@ void cgam_lm_work_states(cgam_lm_study *study, const cgam_lm_task *task, int64_t
                          cgam_demos demos);
 /* Tells how many of its layers are done. */
 void cgam_lm_work_tell(cgam_lm_study *study, const char *what, int64_t done, int64_t total);
-/* The task that a sweep holds its contexts against, with k demonstrations; its name is constant. */
-cgam_status cgam_lm_other_task(const cgam_lm_study *study, int64_t k, cgam_lm_task *out);
-
-/* The task whose context is a control of injection, with k demonstrations; its name is constant. */
-cgam_status cgam_lm_inject_other(const cgam_lm_study *study, int64_t k, cgam_lm_task *out);
+/* The task whose contexts are a control, with k demonstrations: of the sweep, or of injection; its name is
+ * constant. */
+cgam_status cgam_lm_other_task(const cgam_lm_study *study, bool inject, int64_t k,
+                               cgam_lm_task *out);
 /* Tokens that injection runs for a number of shots; states that gates read. */
 double cgam_lm_inject_work(const cgam_lm_study *study);
 double cgam_lm_gates_work(const cgam_lm_study *study, const cgam_lm_gates_opts *opts);
@@ -396,6 +401,13 @@ void cgam_lm_result_describe(cgam_lm_result *r, const cgam_lm_study *study,
 /* Puts the labels' words, the tokens that they begin with where these are known, and all of their tokens
  * where whole answers are compared. */
 void cgam_lm_put_labels(json_t *doc, const cgam_lm_task *task);
+/* Puts a share and its error, NAME and NAME_se; cgam_lm_put_recovery the share recovered, its error and NAME_95. */
+void cgam_lm_put_share(json_t *to, const char *name, cgam_share share);
+void cgam_lm_put_recovery(json_t *to, const char *name, const cgam_recovery *r);
+/* Puts the shares right over the labels and over all words, right [2], with their errors unless bare, and which
+ * queries that is. */
+void cgam_lm_put_overs(const cgam_lm_study *study, json_t *to, int64_t n, const int32_t *target,
+                       const bool *const right[2], bool bare);
 /* Puts one character for each of n queries that counts: 1 right, 0 wrong. */
 void cgam_lm_put_right(cgam_env *env, json_t *to, const char *name, int64_t n,
                        const int32_t *target, const bool *right);

@@ -100,15 +100,11 @@ static cgam_status rows_take(const cgam_fitting *f, const int *fold_of, int fold
 {
     size_t all = (size_t)(f->n * f->d), d = (size_t)f->d;
     cgam_env *env = f->env;
-    *r = (rows){.of = cgam_alloc(env, (size_t)f->n, sizeof *r->of),
-                .x = cgam_alloc(env, all, sizeof *r->x),
-                .y = cgam_alloc(env, all, sizeof *r->y),
-                .out = cgam_alloc(env, all, sizeof *r->out),
-                .base = cgam_alloc(env, all, sizeof *r->base),
-                .aim = cgam_alloc(env, all, sizeof *r->aim)};
-    if (!r->of || !r->x || !r->y || !r->out || !r->base || !r->aim)
-        return cgam_fail_nomem(env, "pairs");
-    for (int64_t i = 0; i < f->n; i++) {
+    *r = (rows){0};
+    cgam_status status = cgam_alloc_all(
+        env, "pairs", CGAM_ARRAY(r->of, f->n), CGAM_ARRAY(r->x, all), CGAM_ARRAY(r->y, all),
+        CGAM_ARRAY(r->out, all), CGAM_ARRAY(r->base, all), CGAM_ARRAY(r->aim, all));
+    for (int64_t i = 0; i < f->n && status == CGAM_OK; i++) {
         if ((fold_of && fold_of[i] == fold) != inside) continue;
         size_t to = (size_t)r->n * d, from = (size_t)i * d;
         memcpy(r->x + to, f->x + from, d * sizeof *r->x);
@@ -117,7 +113,7 @@ static cgam_status rows_take(const cgam_fitting *f, const int *fold_of, int fold
         memcpy(r->aim + to, f->aim + from, d * sizeof *r->aim);
         r->of[r->n++] = i;
     }
-    return CGAM_OK;
+    return status;
 }
 
 /* made[way] = h + what is in r->out. */
@@ -223,30 +219,18 @@ static cgam_status make_after(const cgam_fitting *f, int64_t t, int way, float *
 /* Which queries the states of a way answer rightly. */
 static cgam_status judge(cgam_fitting *f, int way)
 {
-    int32_t *label = cgam_alloc(f->env, (size_t)(2 * f->n), sizeof *label), *token = label + f->n;
-    if (!label) return cgam_fail_nomem(f->env, "answers");
-    cgam_lens_kind kind = !f->lens->shifted ? CGAM_LENS_GAIN : CGAM_LENS_NORM;
     cgam_status status = CGAM_OK;
     for (int64_t t = 0; t < f->tasks && status == CGAM_OK; t++) {
         const cgam_lm_task *task = &f->task[t];
         bool *right = f->right[way] + f->first[t];
         float *after;
-        const cgam_trial trial = {.env = f->env,
-                                  .lens = f->lens,
-                                  .task = task,
-                                  .answers = task->answers,
-                                  .target = target_of(task),
-                                  .n = task->queries,
-                                  .labels = task->labels};
+        const cgam_trial trial = cgam_trial_of(f->study, task, f->lens);
         status = make_after(f, t, way, &after);
         const cgam_trial_states states = {f->made[way] + f->first[t] * f->d, after, f->d, NULL};
         if (status == CGAM_OK)
-            status = cgam_trial_top(&trial, kind, &states, label, token, right + f->n);
-        for (int64_t i = 0; i < task->queries && status == CGAM_OK; i++)
-            right[i] = trial.target[i] >= 0 && label[i] == trial.target[i];
+            status = cgam_trial_answers(&trial, &states, (bool *[]){right, right + f->n});
         cgam_free(f->env, after);
     }
-    cgam_free(f->env, label);
     return status;
 }
 
@@ -388,19 +372,13 @@ static cgam_status alloc_arrays(cgam_fitting *f)
 {
     size_t all = (size_t)(f->n * f->d), n = (size_t)f->n;
     cgam_env *env = f->env;
-    f->base = cgam_alloc(env, all, sizeof *f->base);
-    f->aim = cgam_alloc(env, all, sizeof *f->aim);
-    f->x = cgam_alloc(env, all, sizeof *f->x);
-    f->y = cgam_alloc(env, all, sizeof *f->y);
-    f->target = cgam_alloc(env, n, sizeof *f->target);
-    f->half = cgam_alloc(env, n, sizeof *f->half);
-    bool full = f->base && f->aim && f->x && f->y && f->target && f->half;
-    for (int way = 0; way < CGAM_WAYS_ALL; way++) {
-        f->made[way] = cgam_zalloc(env, all, sizeof *f->made[way]);
-        f->right[way] = cgam_zalloc(env, 2 * n, sizeof *f->right[way]);
-        full = full && f->made[way] && f->right[way];
-    }
-    if (!full) return cgam_fail_nomem(env, "states");
+    cgam_status status = cgam_alloc_all(
+        env, "states", CGAM_ARRAY(f->base, all), CGAM_ARRAY(f->aim, all), CGAM_ARRAY(f->x, all),
+        CGAM_ARRAY(f->y, all), CGAM_ARRAY(f->target, n), CGAM_ARRAY(f->half, n));
+    for (int way = 0; way < CGAM_WAYS_ALL && status == CGAM_OK; way++)
+        status = cgam_alloc_all(env, "states", CGAM_ZEROS(f->made[way], all),
+                                CGAM_ZEROS(f->right[way], 2 * n));
+    if (status != CGAM_OK) return status;
     for (int64_t i = 0; i < f->n; i++)
         for (int64_t j = 0; j < f->d; j++) {
             int64_t at = (i * f->layers + f->layers - 1) * f->d + j, to = i * f->d + j;

@@ -56,16 +56,9 @@ static void put_way(const cgam_fitting *f, json_t *to, const char *name, int way
 {
     cgam_fit_score s = score_way(f, way, from, end);
     json_t *o = json_object();
-    for (int over = 0; over < 2; over++) {
-        char key[32];
-        const char *of = cgam_sweep_over_name((cgam_sweep_over)over);
-        cgam_json_put_real(o, of, s.over[over].mean);
-        snprintf(key, sizeof key, "%s_se", of);
-        cgam_json_put_real(o, key, s.over[over].se);
-        snprintf(key, sizeof key, "%s_right", of);
-        cgam_lm_put_right(f->env, o, key, end - from, f->target + from,
-                          f->right[way] + over * f->n + from);
-    }
+    const bool *right = f->right[way] + from;
+    cgam_lm_put_overs(f->study, o, end - from, f->target + from,
+                      (const bool *[]){right, right + f->n}, false);
     cgam_json_put_real(o, "r2", s.r2);
     cgam_json_put(to, name, o);
 }

@@ -112,15 +112,7 @@ static void put_mode(gating *g, gated *s, double alpha, const cgam_gates_answers
     cgam_json_put_text(o, "mode", cgam_mode_name(coupled ? CGAM_COUPLED : CGAM_FIRST));
     cgam_json_put_real(o, "lambda", 0.5 * (out->lambda[0] + out->lambda[1]));
     cgam_json_put(o, "lambdas", cgam_json_reals(out->lambda, 2, 1));
-    for (int over = 0; over < 2; over++) {
-        const char *of = cgam_sweep_over_name((cgam_sweep_over)over);
-        char name[32];
-        cgam_json_put_real(o, of, share[over].mean);
-        snprintf(name, sizeof name, "%s_se", of);
-        cgam_json_put_real(o, name, share[over].se);
-        snprintf(name, sizeof name, "%s_right", of);
-        cgam_trial_put_right(&g->trial, o, name, right[over]);
-    }
+    cgam_lm_put_overs(g->study, o, g->n, g->trial.target, (const bool *const *)right, false);
     cgam_json_put_real(o, "neff", m.neff);
     cgam_json_put_real(o, "neff_ipr", m.neff_ipr);
     cgam_json_put_real(o, "argmax_changed", m.changed);
@@ -147,14 +139,9 @@ static void put_gate_rows(gating *g, gated *s, double alpha, const cgam_gates_an
 static void put_own(gating *g, const gated *s, json_t *entry, const char *name, int which)
 {
     json_t *o = json_object();
-    for (int over = 0; over < 2; over++) {
-        const char *of = cgam_sweep_over_name((cgam_sweep_over)over);
-        const bool *right = s->right + (2 * which + over) * g->n;
-        char key[32];
-        cgam_json_put_real(o, of, cgam_trial_share(&g->trial, right).mean);
-        snprintf(key, sizeof key, "%s_right", of);
-        cgam_trial_put_right(&g->trial, o, key, right);
-    }
+    const bool *right = s->right + 2 * which * g->n;
+    cgam_lm_put_overs(g->study, o, g->n, g->trial.target, (const bool *[]){right, right + g->n},
+                      true);
     cgam_json_put(entry, name, o);
 }
 
@@ -227,7 +214,7 @@ enum { QUERIES_LEAST = 4 };
 /* ---- Layers ------------------------------------------------------------------------------- */
 /* A sweep over the layers that are not given, with the contexts of true demonstrations. */
 static cgam_status sweep_layers(gating *g, gated *s, const cgam_sweep_input *in,
-                                const cgam_sweep_context *contexts)
+                                const float *contexts)
 {
     const cgam_lm_gates_opts *o = g->opts;
     cgam_sweep *sweep = NULL;
@@ -253,7 +240,8 @@ static cgam_status sweep_layers(gating *g, gated *s, const cgam_sweep_input *in,
     int64_t count = o->context_layer >= 0 ? 1 : g->layers;
     cgam_lm_work_begin(
         g->study, cgam_lm_reading_work(g->study, CGAM_WORK_SWEEP * (double)(g->n * over.layers)));
-    status = cgam_sweep_new(g->lens, &over, count, contexts + first, &g->study->progress, &sweep);
+    status = cgam_sweep_new(g->lens, &over, count, contexts + 2 * first * g->d, &g->study->progress,
+                            &sweep);
     if (status == CGAM_OK) status = cgam_sweep_choose(sweep, o->over, 0, count, NULL, &best);
     for (int h = 0; h < 2 && status == CGAM_OK; h++) {
         s->layer[h].context = first + best.half[h].context;
@@ -265,15 +253,14 @@ static cgam_status sweep_layers(gating *g, gated *s, const cgam_sweep_input *in,
 }
 
 /* Queries, contexts and factors of both halves, as gates.h takes them. */
-static void make_input(gating *g, gated *s, const cgam_sweep_input *in,
-                       const cgam_sweep_context *contexts)
+static void make_input(gating *g, gated *s, const cgam_sweep_input *in, const float *contexts)
 {
     const float *bias = cgam_lens_bias(g->lens);
     for (int h = 0; h < 2; h++) {
         int64_t layer = s->layer[h].query;
-        const cgam_sweep_context *c = &contexts[s->layer[h].context];
+        const float *c = contexts + 2 * s->layer[h].context * g->d;
         double scale = cgam_sweep_scale(in, g->d, c, layer, h);
-        cgam_lens_state(g->lens, CGAM_LENS_GAIN, c->half[h], s->c[h]);
+        cgam_lens_state(g->lens, CGAM_LENS_GAIN, c + h * g->d, s->c[h]);
         for (int64_t j = 0; j < g->d; j++) s->c[h][j] *= scale;
         for (int64_t i = 0; i < g->n; i++) {
             double *x = s->q[h] + i * g->d;
@@ -306,10 +293,9 @@ static void gated_free(gating *g, gated *s)
 static cgam_status alloc_shot(gating *g, gated *s)
 {
     size_t n = (size_t)g->n, d = (size_t)g->d;
-    s->buffer = cgam_alloc(g->env, 2 * (n * d + d + n), sizeof *s->buffer);
-    s->answers = cgam_zalloc(g->env, 3 * n, sizeof *s->answers);
-    s->right = cgam_zalloc(g->env, 6 * n, sizeof *s->right);
-    if (!s->buffer || !s->answers || !s->right) return cgam_fail_nomem(g->env, "gates");
+    cgam_status status = cgam_alloc_all(g->env, "gates", CGAM_ARRAY(s->buffer, 2 * (n * d + d + n)),
+                                        CGAM_ZEROS(s->answers, 3 * n), CGAM_ZEROS(s->right, 6 * n));
+    if (status != CGAM_OK) return status;
     for (int h = 0; h < 2; h++) {
         s->q[h] = s->buffer + (size_t)h * n * d;
         s->c[h] = s->buffer + 2 * n * d + (size_t)h * d;
@@ -323,10 +309,10 @@ static cgam_status read_rest(gating *g)
 {
     const cgam_trial *t = &g->trial;
     if (!t->answers) return CGAM_OK;
-    cgam_whole *w = cgam_alloc(g->env, (size_t)g->n, sizeof *w);
-    g->after = cgam_alloc(g->env, (size_t)(g->n * t->labels), sizeof *g->after);
-    g->goes_on = cgam_alloc(g->env, (size_t)g->n, sizeof *g->goes_on);
-    cgam_status status = w && g->after && g->goes_on ? CGAM_OK : cgam_fail_nomem(g->env, "answers");
+    cgam_whole *w;
+    cgam_status status =
+        cgam_alloc_all(g->env, "answers", CGAM_ARRAY(w, g->n),
+                       CGAM_ARRAY(g->after, g->n * t->labels), CGAM_ARRAY(g->goes_on, g->n));
     cgam_trial_states own = cgam_trial_own(t, false);
     if (status == CGAM_OK)
         status = cgam_answers_read(t->answers, t->lens, CGAM_LENS_NORM, NULL, own.stride, own.after,
@@ -339,35 +325,17 @@ static cgam_status read_rest(gating *g)
 static cgam_status gated_open(gating *g, int64_t k, gated *s)
 {
     const cgam_lm_gates_opts *o = g->opts;
-    const cgam_answers *answers = g->trial.answers;
-    cgam_sweep_answers whole = {0};
-    float *icl = NULL;
-    float *shift = cgam_alloc(g->env, (size_t)(2 * g->layers * g->d), sizeof *shift);
-    cgam_sweep_context *contexts = cgam_alloc(g->env, (size_t)g->layers, sizeof *contexts);
+    float *icl = NULL, *contexts = NULL;
     s->k = k;
-    cgam_status status = shift && contexts ? alloc_shot(g, s) : cgam_fail_nomem(g->env, "contexts");
+    cgam_status status =
+        cgam_alloc_all(g->env, "contexts", CGAM_ARRAY(contexts, 2 * g->layers * g->d));
+    if (status == CGAM_OK) status = alloc_shot(g, s);
     if (status == CGAM_OK)
-        status = cgam_answers_states(answers, g->study, g->trial.task, k, CGAM_DEMOS_TRUE, &icl,
-                                     &g->trial.icl_after);
-    if (answers) whole = cgam_answers_sweep(answers, g->trial.zero_after);
-    for (int64_t l = 0; l < g->layers && status == CGAM_OK; l++)
-        for (int h = 0; h < 2; h++) {
-            float *to = shift + (2 * l + h) * g->d;
-            cgam_baseline_shift(g->n, g->layers, g->d, icl, g->zero, l, o->in_sample ? 2 : h, to);
-            contexts[l].half[h] = to;
-        }
-    const cgam_sweep_input in = {.queries = g->n,
-                                 .layers = g->layers,
-                                 .zero = g->zero,
-                                 .labels = g->trial.labels,
-                                 .tokens = g->tokens,
-                                 .target = g->trial.target,
-                                 .answers = answers ? &whole : NULL,
-                                 .lens = g->trial.kind,
-                                 .grid = CGAM_SWEEP_LAMBDAS,
-                                 .lambda = cgam_sweep_lambdas,
-                                 .relative = !o->absolute,
-                                 .in_sample = o->in_sample};
+        status = cgam_answers_states(g->trial.answers, g->study, g->trial.task, k, CGAM_DEMOS_TRUE,
+                                     &icl, &g->trial.icl_after);
+    if (status == CGAM_OK)
+        cgam_baseline_shifts(g->n, g->layers, g->d, icl, g->zero, o->in_sample, contexts);
+    const cgam_sweep_input in = cgam_trial_input(&g->trial, !o->absolute, o->in_sample);
     for (int h = 0; h < 2; h++) {
         s->layer[h].context = o->context_layer;
         s->layer[h].query = o->query_layer;
@@ -376,11 +344,13 @@ static cgam_status gated_open(gating *g, int64_t k, gated *s)
         status = sweep_layers(g, s, &in, contexts);
     if (status == CGAM_OK) make_input(g, s, &in, contexts);
     g->trial.icl = icl;
-    bool *own[2][2] = {{s->right, s->right + g->n}, {s->right + 2 * g->n, s->right + 3 * g->n}};
-    if (status == CGAM_OK) status = cgam_trial_answers(&g->trial, false, own[0]);
-    if (status == CGAM_OK) status = cgam_trial_answers(&g->trial, true, own[1]);
+    for (int with = 0; with < 2 && status == CGAM_OK; with++) {
+        cgam_trial_states own = cgam_trial_own(&g->trial, with);
+        bool *right = s->right + 2 * with * g->n;
+        status = cgam_trial_answers(&g->trial, &own, (bool *[]){right, right + g->n});
+    }
     if (status == CGAM_OK) status = cgam_gates_ask(g->gates, &s->in, &s->asked);
-    cgam_free_all(g->env, icl, shift, contexts);
+    cgam_free_all(g->env, icl, contexts);
     return status;
 }
 
@@ -413,7 +383,7 @@ static cgam_status check_study(const gating *g)
                              o->alphas[i]);
     if (o->n_alphas >= CGAM_GATES_GRID)
         return cgam_fail(g->env, CGAM_E_ARG, "alphas: at most %d numbers", CGAM_GATES_GRID - 1);
-    return cgam_lm_task_several(g->study, g->trial.task);
+    return CGAM_OK;
 }
 
 /* The grid, or what was given, rising from 0. */
@@ -437,12 +407,12 @@ static cgam_status make_alphas(gating *g)
     return CGAM_OK;
 }
 
-static cgam_status open_lens(gating *g)
+static cgam_status begin_trial(gating *g)
 {
-    cgam_status status = cgam_lm_study_lens(g->study, &g->lens);
+    cgam_status status = cgam_trial_begin(g->study, &g->trial);
     if (status != CGAM_OK) return status;
-    g->trial.lens = g->lens;
-    g->trial.kind = !g->lens->shifted ? CGAM_LENS_GAIN : CGAM_LENS_NORM;
+    g->lens = g->trial.lens;
+    g->tokens = g->trial.answers ? g->trial.answers->first : g->trial.task->tokens;
     if (!cgam_lens_has_norm(g->lens) || (cgam_lens_offset(g->lens) && !cgam_lens_bias(g->lens)))
         return cgam_fail(g->env, CGAM_E_UNSUPPORTED,
                          "this model's scores are not the products of its unembedding with the "
@@ -569,21 +539,9 @@ cgam_status cgam_lm_gates(cgam_lm_study *study, const cgam_lm_gates_opts *opts,
                   .env = study->env,
                   .n = study->task.queries,
                   .layers = study->info.layers + 1,
-                  .d = study->info.width,
-                  .trial = {.study = study,
-                            .task = &study->task,
-                            .env = study->env,
-                            .n = study->task.queries,
-                            .layers = study->info.layers + 1,
-                            .d = study->info.width,
-                            .labels = study->task.labels}};
+                  .d = study->info.width};
     cgam_status status = check_study(g);
-    if (status == CGAM_OK) status = cgam_lm_task_label(study, &study->task);
-    const cgam_answers *answers = g->trial.answers = study->task.answers;
-    g->tokens = answers ? answers->first : study->task.tokens;
-    g->trial.target = answers ? answers->target : study->task.target;
-    g->trial.counted = answers ? g->n : study->task.counted;
-    if (status == CGAM_OK) status = open_lens(g);
+    if (status == CGAM_OK) status = begin_trial(g);
     if (status == CGAM_OK) status = cgam_lm_result_new(study, &g->result);
     if (status == CGAM_OK) {
         g->trial.result = g->result;

@@ -18,7 +18,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { QUERIES_LEAST = 4, OTHER_QUERIES = 40 };
+enum { QUERIES_LEAST = 4 };
 
 /* ---- Vectors ------------------------------------------------------------------------------ */
 static void source_free(cgam_env *env, source *s)
@@ -27,18 +27,20 @@ static void source_free(cgam_env *env, source *s)
     *s = (source){0};
 }
 
-static cgam_status source_fill(const injection *t, int64_t queries, const float *without,
-                               int64_t halves, source *s)
+/* From a task's own queries, whose states without demonstrations are t->zero, or another task's. */
+static cgam_status source_fill(const injection *t, const cgam_lm_task *task, cgam_demos demos,
+                               source *s)
 {
-    s->queries = queries;
-    s->halves = halves;
+    bool own = task == &t->study->task;
+    s->queries = task->queries;
+    s->halves = own ? 2 : 1;
     s->shift = cgam_alloc(t->env, (size_t)(2 * t->layers * t->d), sizeof *s->shift);
     if (!s->shift) return cgam_fail_nomem(t->env, "vectors");
-    for (int64_t h = 0; h < 2; h++)
-        for (int64_t l = 0; l < t->layers; l++)
-            cgam_baseline_shift(queries, t->layers, t->d, s->with, without, l,
-                                halves == 2 ? (int)h : 2, s->shift + (h * t->layers + l) * t->d);
-    return t->P ? cgam_projection_apply(t->env, t->P, t->d, 2 * t->layers, s->shift) : CGAM_OK;
+    cgam_status status =
+        cgam_lm_shifts(t->study, task, own ? t->zero : NULL, t->k, demos, !own, &s->with, s->shift);
+    if (status == CGAM_OK && t->P)
+        status = cgam_projection_apply(t->env, t->P, t->d, 2 * t->layers, s->shift);
+    return status;
 }
 
 /* The query of half `half` whose state stands for the demonstrations when query i is asked: the one
@@ -54,7 +56,7 @@ static int64_t dummy_of(const source *s, int64_t i, int64_t half)
 static const float *vector_for(const injection *t, const source *s, const cell *c, int64_t i,
                                int64_t half)
 {
-    return c->kind == ADD ? s->shift + (half * t->layers + c->layer) * t->d
+    return c->kind == ADD ? s->shift + (2 * c->layer + half) * t->d
                           : s->with + (dummy_of(s, i, half) * t->layers + c->layer) * t->d;
 }
 
@@ -88,29 +90,13 @@ static void control_vector(const injection *t, int control, const cell *c, int64
     scale_to_norm(out, t->d, norm);
 }
 
-/* Capitals, or antonyms where the task has to do with countries itself. */
-cgam_status cgam_lm_inject_other(const cgam_lm_study *study, int64_t k, cgam_lm_task *out)
-{
-    const char *name = study->task.name;
-    int64_t n = study->task.queries;
-    bool countries = strcmp(name, "facts") == 0 || strcmp(name, "capitals") == 0 ||
-                     strcmp(name, "currencies") == 0 || strcmp(name, "continents") == 0;
-    return cgam_lm_task_shipped(study, countries ? "antonyms" : "capitals",
-                                n < OTHER_QUERIES ? n : OTHER_QUERIES, k, out);
-}
-
 static cgam_status open_other(injection *t)
 {
     cgam_lm_task task;
-    float *without = NULL;
-    cgam_status status = cgam_lm_inject_other(t->study, t->k, &task);
+    cgam_status status = cgam_lm_other_task(t->study, true, t->k, &task);
     if (status != CGAM_OK) return status;
     t->other_name = task.name;
-    status = cgam_lm_states(t->study, &task, 0, CGAM_DEMOS_TRUE, &without);
-    if (status == CGAM_OK)
-        status = cgam_lm_states(t->study, &task, t->k, CGAM_DEMOS_TRUE, &t->other.with);
-    if (status == CGAM_OK) status = source_fill(t, task.queries, without, 1, &t->other);
-    cgam_free(t->env, without);
+    status = source_fill(t, &task, CGAM_DEMOS_TRUE, &t->other);
     cgam_lm_task_close(t->env, &task);
     return status;
 }
@@ -136,9 +122,10 @@ static cgam_status open_rows(injection *t)
 static cgam_status read_off(injection *t, const cgam_lens *lens, const float *states, bool *right)
 {
     const cgam_lm_task *task = &t->study->task;
-    int32_t *token = cgam_alloc(t->env, (size_t)t->n, sizeof *token);
-    cgam_answer *answer = cgam_zalloc(t->env, (size_t)t->n, sizeof *answer);
-    cgam_status status = token && answer ? CGAM_OK : cgam_fail_nomem(t->env, "answers");
+    int32_t *token;
+    cgam_answer *answer;
+    cgam_status status =
+        cgam_alloc_all(t->env, "answers", CGAM_ARRAY(token, t->n), CGAM_ZEROS(answer, t->n));
     for (int64_t i = 0; i < t->n && status == CGAM_OK; i++)
         token[i] = t->judge.target[i] < 0 ? -1 : task->tokens[t->judge.target[i]];
     if (status == CGAM_OK)
@@ -157,9 +144,11 @@ static cgam_status run_plain(injection *t, int64_t k, const float *states, bool 
     cgam_status status = cgam_lm_study_lens(t->study, &lens);
     if (status == CGAM_OK && t->judge.how == CGAM_ANSWER_FIRST && cgam_lens_has_norm(lens))
         return read_off(t, lens, states, right);
-    cgam_lm_tokens *tokens = cgam_zalloc(t->env, (size_t)t->n, sizeof *tokens);
-    cgam_judge_job *jobs = cgam_zalloc(t->env, (size_t)t->n, sizeof *jobs);
-    if (status == CGAM_OK && (!tokens || !jobs)) status = cgam_fail_nomem(t->env, "prompts");
+    cgam_lm_tokens *tokens;
+    cgam_judge_job *jobs;
+    if (status == CGAM_OK)
+        status =
+            cgam_alloc_all(t->env, "prompts", CGAM_ZEROS(tokens, t->n), CGAM_ZEROS(jobs, t->n));
     for (int64_t i = 0; i < t->n && status == CGAM_OK; i++) {
         status = cgam_lm_task_tokens(t->study, &t->study->task, i, k, &tokens[i]);
         jobs[i] = (cgam_judge_job){.query = i, .prompt = {tokens[i].tokens, tokens[i].count}};
@@ -190,15 +179,11 @@ enum { AT_ONCE = 1024 }; /* edits: some seconds, and full batches in either engi
 
 static cgam_status lot_open(cgam_env *env, int64_t each, lot *r)
 {
-    size_t capacity = (size_t)(AT_ONCE + each);
-    *r = (lot){.capacity = (int64_t)capacity,
-               .edit = cgam_alloc(env, capacity, sizeof *r->edit),
-               .job = cgam_alloc(env, capacity, sizeof *r->job),
-               .place = cgam_alloc(env, capacity, sizeof *r->place),
-               .right = cgam_zalloc(env, capacity, sizeof *r->right),
-               .f1 = cgam_zalloc(env, capacity, sizeof *r->f1)};
-    bool fine = r->edit && r->job && r->place && r->right && r->f1;
-    return fine ? CGAM_OK : cgam_fail_nomem(env, "edits");
+    int64_t capacity = AT_ONCE + each;
+    *r = (lot){.capacity = capacity};
+    return cgam_alloc_all(env, "edits", CGAM_ARRAY(r->edit, capacity), CGAM_ARRAY(r->job, capacity),
+                          CGAM_ARRAY(r->place, capacity), CGAM_ZEROS(r->right, capacity),
+                          CGAM_ZEROS(r->f1, capacity));
 }
 
 /* Query i with v put on its last token. */
@@ -308,43 +293,28 @@ static cgam_status run_controls(injection *t, const choice *best)
  * whole answers among the task's; of what the model writes, whether each token comes first in its place. */
 static cgam_status run_readout(injection *t)
 {
-    cgam_lm_task *task = &t->study->task;
     const cgam_lens *lens;
-    const cgam_answers *answers = t->judge.how == CGAM_ANSWER_FIRST ? NULL : &t->judge.answers;
     cgam_sweep *sweep = NULL;
-    cgam_sweep_answers whole = {0};
-    const float *after = NULL;
     float *zero = NULL;
     cgam_status status = cgam_lm_study_lens(t->study, &lens);
     if (status != CGAM_OK) return status;
-    cgam_sweep_context *contexts = cgam_alloc(t->env, (size_t)t->layers, sizeof *contexts);
-    if (!contexts) status = cgam_fail_nomem(t->env, "contexts");
-    if (status == CGAM_OK && answers)
-        status = cgam_answers_states(answers, t->study, task, 0, CGAM_DEMOS_TRUE, &zero, &after);
-    if (answers) whole = cgam_answers_sweep(answers, after);
-    for (int64_t l = 0; l < t->layers && status == CGAM_OK; l++)
-        for (int64_t h = 0; h < 2; h++)
-            contexts[l].half[h] = t->truth.shift + (h * t->layers + l) * t->d;
-    const cgam_sweep_input in = {.queries = t->n,
-                                 .layers = t->layers,
-                                 .zero = t->zero,
-                                 .labels = task->labels,
-                                 .tokens = answers ? answers->first : task->tokens,
-                                 .target = t->judge.target,
-                                 .answers = answers ? &whole : NULL,
-                                 .lens = !lens->shifted ? CGAM_LENS_GAIN : CGAM_LENS_NORM,
-                                 .grid = CGAM_SWEEP_LAMBDAS,
-                                 .lambda = cgam_sweep_lambdas,
-                                 .relative = true};
+    cgam_trial trial = cgam_trial_of(t->study, &t->study->task, lens);
+    trial.answers = t->judge.how == CGAM_ANSWER_FIRST ? NULL : &t->judge.answers;
+    trial.target = t->judge.target;
+    trial.zero = t->zero;
+    if (trial.answers)
+        status = cgam_answers_states(trial.answers, t->study, trial.task, 0, CGAM_DEMOS_TRUE, &zero,
+                                     &trial.zero_after);
+    const cgam_sweep_input in = cgam_trial_input(&trial, true, false);
     cgam_sweep_best best;
     cgam_sweep_over over =
         cgam_lm_answer_whole(t->judge.how) ? CGAM_OVER_LABELS : CGAM_OVER_VOCABULARY;
     if (status == CGAM_OK)
-        status = cgam_sweep_new(lens, &in, t->layers, contexts, &t->study->progress, &sweep);
+        status = cgam_sweep_new(lens, &in, t->layers, t->truth.shift, &t->study->progress, &sweep);
     if (status == CGAM_OK)
         status = cgam_sweep_choose(sweep, over, 0, t->layers, marks_of(t, READOUT), &best);
     cgam_sweep_free(sweep);
-    cgam_free_all(t->env, contexts, zero);
+    cgam_free(t->env, zero);
     return status;
 }
 
@@ -353,15 +323,10 @@ static cgam_status add_shots(injection t, int64_t k, json_t *shots)
 {
     json_t *entry = json_object();
     t.k = k;
-    t.right = cgam_zalloc(t.env, (size_t)(2 * t.n_cells * t.n), sizeof *t.right);
-    t.f1 = cgam_zalloc(t.env, (size_t)(t.n_cells * t.n), sizeof *t.f1);
-    cgam_status status = t.right && t.f1 ? CGAM_OK : cgam_fail_nomem(t.env, "answers");
-    if (status == CGAM_OK)
-        status = cgam_lm_states(t.study, &t.study->task, k, CGAM_DEMOS_TRUE, &t.truth.with);
-    if (status == CGAM_OK) status = source_fill(&t, t.n, t.zero, 2, &t.truth);
-    if (status == CGAM_OK)
-        status = cgam_lm_states(t.study, &t.study->task, k, CGAM_DEMOS_FLIPPED, &t.flipped.with);
-    if (status == CGAM_OK) status = source_fill(&t, t.n, t.zero, 2, &t.flipped);
+    cgam_status status = cgam_alloc_all(t.env, "answers", CGAM_ZEROS(t.right, 2 * t.n_cells * t.n),
+                                        CGAM_ZEROS(t.f1, t.n_cells * t.n));
+    if (status == CGAM_OK) status = source_fill(&t, &t.study->task, CGAM_DEMOS_TRUE, &t.truth);
+    if (status == CGAM_OK) status = source_fill(&t, &t.study->task, CGAM_DEMOS_FLIPPED, &t.flipped);
     if (status == CGAM_OK) status = open_other(&t);
     if (status == CGAM_OK) status = run_plain(&t, k, t.truth.with, marks_of(&t, ICL));
     if (status == CGAM_OK) status = run_readout(&t);
@@ -431,10 +396,9 @@ static cgam_status begin_injection(injection *t)
     cgam_status status = cgam_judge_open(t->study, t->opts->answer, &t->judge);
     if (status == CGAM_OK) status = make_cells(t);
     if (status != CGAM_OK) return status;
-    t->prompt = cgam_zalloc(t->env, (size_t)t->n, sizeof *t->prompt);
-    t->marks = cgam_zalloc(t->env, (size_t)(MARKS * t->n), sizeof *t->marks);
-    t->rows = cgam_zalloc(t->env, (size_t)t->d, sizeof *t->rows);
-    if (!t->prompt || !t->marks || !t->rows) return cgam_fail_nomem(t->env, "prompts");
+    status = cgam_alloc_all(t->env, "prompts", CGAM_ZEROS(t->prompt, t->n),
+                            CGAM_ZEROS(t->marks, MARKS * t->n), CGAM_ZEROS(t->rows, t->d));
+    if (status != CGAM_OK) return status;
     for (int64_t i = 0; i < t->n && status == CGAM_OK; i++)
         status = cgam_lm_task_tokens(t->study, &t->study->task, i, 0, &t->prompt[i]);
     if (status == CGAM_OK) status = open_rows(t);

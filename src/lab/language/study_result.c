@@ -139,6 +139,36 @@ void cgam_lm_put_right(cgam_env *env, json_t *to, const char *name, int64_t n,
     cgam_free(env, text);
 }
 
+void cgam_lm_put_share(json_t *to, const char *name, cgam_share share)
+{
+    char key[64];
+    snprintf(key, sizeof key, "%s_se", name);
+    cgam_json_put_real(to, name, share.mean);
+    cgam_json_put_real(to, key, share.se);
+}
+
+void cgam_lm_put_recovery(json_t *to, const char *name, const cgam_recovery *r)
+{
+    char key[64];
+    snprintf(key, sizeof key, "%s_95", name);
+    cgam_lm_put_share(to, name, (cgam_share){r->recovered, r->recovered_se});
+    cgam_json_put(to, key, cgam_json_reals((double[]){r->recovered_low, r->recovered_high}, 2, 1));
+}
+
+void cgam_lm_put_overs(const cgam_lm_study *study, json_t *to, int64_t n, const int32_t *target,
+                       const bool *const right[2], bool bare)
+{
+    for (int over = 0; over < 2; over++) {
+        char key[32];
+        const char *name = cgam_sweep_over_name((cgam_sweep_over)over);
+        cgam_share share = cgam_baseline_share(n, target, right[over], NULL, study->seed);
+        if (bare) cgam_json_put_real(to, name, share.mean);
+        else cgam_lm_put_share(to, name, share);
+        snprintf(key, sizeof key, "%s_right", name);
+        cgam_lm_put_right(study->env, to, key, n, target, right[over]);
+    }
+}
+
 void cgam_lm_put_labels(json_t *doc, const cgam_lm_task *task)
 {
     json_t *words = json_array(), *tokens = json_array();

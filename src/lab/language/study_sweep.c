@@ -13,44 +13,25 @@
 #include <math.h>
 #include <string.h>
 
-enum { TRUE_LABELS, FLIPPED, OTHER_TASK, GROUPS, OTHER_QUERIES = 40 };
+enum { TRUE_LABELS, FLIPPED, OTHER_TASK, GROUPS };
 
 static float *vector_at(const cgam_trial *t, int64_t context, int half)
 {
-    return t->vectors + (2 * context + half) * t->d;
+    return t->context + (2 * context + half) * t->d;
 }
 
 /* ---- Contexts ----------------------------------------------------------------------------- */
-static void add_shifts(cgam_trial *t, int group, const float *with)
-{
-    for (int64_t l = 0; l < t->layers; l++)
-        for (int h = 0; h < 2; h++)
-            cgam_baseline_shift(t->n, t->layers, t->d, with, t->zero, l, t->opts->in_sample ? 2 : h,
-                                vector_at(t, group * t->layers + l, h));
-}
-
-/* Countries and capitals, or sentiment where the task is open-ended itself. */
-cgam_status cgam_lm_other_task(const cgam_lm_study *study, int64_t k, cgam_lm_task *out)
-{
-    int64_t n = study->task.queries;
-    return cgam_lm_task_shipped(study, study->task.eval->facts ? "sentiment" : "facts",
-                                n < OTHER_QUERIES ? n : OTHER_QUERIES, k, out);
-}
-
 static cgam_status add_other_task(cgam_trial *t)
 {
     cgam_lm_task other;
-    float *with = NULL, *without = NULL;
-    cgam_status status = cgam_lm_other_task(t->study, t->k, &other);
+    float *with = NULL;
+    cgam_status status = cgam_lm_other_task(t->study, false, t->k, &other);
     t->other_name = other.name;
     snprintf(t->other_source, sizeof t->other_source, "%s", other.source);
-    if (status == CGAM_OK) status = cgam_lm_states(t->study, &other, 0, CGAM_DEMOS_TRUE, &without);
-    if (status == CGAM_OK) status = cgam_lm_states(t->study, &other, t->k, CGAM_DEMOS_TRUE, &with);
-    for (int64_t l = 0; l < t->layers && status == CGAM_OK; l++)
-        for (int h = 0; h < 2; h++)
-            cgam_baseline_shift(other.queries, t->layers, t->d, with, without, l, 2,
-                                vector_at(t, OTHER_TASK * t->layers + l, h));
-    cgam_free_all(t->env, with, without);
+    if (status == CGAM_OK)
+        status = cgam_lm_shifts(t->study, &other, NULL, t->k, CGAM_DEMOS_TRUE, true, &with,
+                                vector_at(t, OTHER_TASK * t->layers, 0));
+    cgam_free(t->env, with);
     cgam_lm_task_close(t->env, &other);
     return status;
 }
@@ -77,29 +58,77 @@ static cgam_status make_contexts(cgam_trial *t)
     float *flipped = NULL;
     cgam_status status = cgam_answers_states(t->answers, t->study, t->task, t->k, CGAM_DEMOS_TRUE,
                                              &t->icl, &t->icl_after);
-    if (status == CGAM_OK) add_shifts(t, TRUE_LABELS, t->icl);
     if (status == CGAM_OK)
-        status = cgam_lm_states(t->study, t->task, t->k, CGAM_DEMOS_FLIPPED, &flipped);
-    if (status == CGAM_OK) add_shifts(t, FLIPPED, flipped);
+        cgam_baseline_shifts(t->n, t->layers, t->d, t->icl, t->zero, t->opts->in_sample,
+                             vector_at(t, TRUE_LABELS * t->layers, 0));
+    if (status == CGAM_OK)
+        status = cgam_lm_shifts(t->study, t->task, t->zero, t->k, CGAM_DEMOS_FLIPPED,
+                                t->opts->in_sample, &flipped, vector_at(t, FLIPPED * t->layers, 0));
     cgam_free(t->env, flipped);
     if (status == CGAM_OK) status = add_other_task(t);
     if (status == CGAM_OK && t->P)
         status =
-            cgam_projection_apply(t->env, t->P, t->d, (int64_t)2 * GROUPS * t->layers, t->vectors);
+            cgam_projection_apply(t->env, t->P, t->d, (int64_t)2 * GROUPS * t->layers, t->context);
     if (status == CGAM_OK) add_label_mean(t);
-    for (int64_t c = 0; c < t->contexts; c++)
-        for (int h = 0; h < 2; h++) t->context[c].half[h] = vector_at(t, c, h);
     return status;
 }
 
 /* ---- Answers of the model itself ---------------------------------------------------------- */
-cgam_status cgam_trial_answers(const cgam_trial *t, bool with, bool *const right[2])
+static cgam_lens_kind own_kind(const cgam_lens *lens)
 {
-    cgam_lens_kind own = !t->lens->shifted ? CGAM_LENS_GAIN : CGAM_LENS_NORM;
+    return lens->shifted ? CGAM_LENS_NORM : CGAM_LENS_GAIN;
+}
+
+cgam_trial cgam_trial_of(cgam_lm_study *study, const cgam_lm_task *task, const cgam_lens *lens)
+{
+    const cgam_answers *a = task->answers;
+    return (cgam_trial){.study = study,
+                        .task = task,
+                        .env = study->env,
+                        .lens = lens,
+                        .kind = lens ? own_kind(lens) : CGAM_LENS_NORM,
+                        .n = task->queries,
+                        .layers = study->info.layers + 1,
+                        .d = study->info.width,
+                        .labels = task->labels,
+                        .answers = a,
+                        .target = a ? a->target : task->target,
+                        .counted = a ? task->queries : task->counted};
+}
+
+cgam_status cgam_trial_begin(cgam_lm_study *study, cgam_trial *out)
+{
+    const cgam_lens *lens;
+    cgam_status status = cgam_lm_task_several(study, &study->task);
+    if (status == CGAM_OK) status = cgam_lm_task_label(study, &study->task);
+    if (status == CGAM_OK) status = cgam_lm_study_lens(study, &lens);
+    if (status == CGAM_OK) *out = cgam_trial_of(study, &study->task, lens);
+    return status;
+}
+
+cgam_sweep_input cgam_trial_input(cgam_trial *t, bool relative, bool in_sample)
+{
+    if (t->answers) t->whole = cgam_answers_sweep(t->answers, t->zero_after);
+    return (cgam_sweep_input){.queries = t->n,
+                              .layers = t->layers,
+                              .zero = t->zero,
+                              .labels = t->labels,
+                              .tokens = t->answers ? t->answers->first : t->task->tokens,
+                              .target = t->target,
+                              .answers = t->answers ? &t->whole : NULL,
+                              .lens = t->kind,
+                              .grid = CGAM_SWEEP_LAMBDAS,
+                              .lambda = cgam_sweep_lambdas,
+                              .relative = relative,
+                              .in_sample = in_sample};
+}
+
+cgam_status cgam_trial_answers(const cgam_trial *t, const cgam_trial_states *of,
+                               bool *const right[2])
+{
     int32_t *label = cgam_alloc(t->env, (size_t)(2 * t->n), sizeof *label);
     if (!label) return cgam_fail_nomem(t->env, "answers");
-    cgam_trial_states states = cgam_trial_own(t, with);
-    cgam_status status = cgam_trial_top(t, own, &states, label, label + t->n, right[1]);
+    cgam_status status = cgam_trial_top(t, own_kind(t->lens), of, label, label + t->n, right[1]);
     for (int64_t i = 0; i < t->n && status == CGAM_OK; i++)
         right[0][i] = t->target[i] >= 0 && label[i] == t->target[i];
     cgam_free(t->env, label);
@@ -279,21 +308,10 @@ static void put_accuracies(const cgam_trial *t, json_t *entry)
         cgam_recovery r =
             cgam_baseline_recovery(t->n, t->target, t->zero_right[over], t->icl_right[over],
                                    t->retrieval_right[over], t->study->seed);
-        const char *of = cgam_sweep_over_name((cgam_sweep_over)over);
-        char name[32];
-        cgam_json_put_real(zero, of, r.zero);
-        cgam_json_put_real(icl, of, r.icl);
-        snprintf(name, sizeof name, "%s_se", of);
-        cgam_json_put_real(zero, name, r.zero_se);
-        cgam_json_put_real(icl, name, r.icl_se);
-        snprintf(name, sizeof name, "%s_right", of);
-        cgam_trial_put_right(t, zero, name, t->zero_right[over]);
-        cgam_trial_put_right(t, icl, name, t->icl_right[over]);
-        cgam_json_put_real(entry, over ? "recovered_full" : "recovered", r.recovered);
-        cgam_json_put_real(entry, over ? "recovered_full_se" : "recovered_se", r.recovered_se);
-        cgam_json_put(entry, over ? "recovered_full_95" : "recovered_95",
-                      cgam_json_reals((double[]){r.recovered_low, r.recovered_high}, 2, 1));
+        cgam_lm_put_recovery(entry, over ? "recovered_full" : "recovered", &r);
     }
+    cgam_lm_put_overs(t->study, zero, t->n, t->target, (const bool *const *)t->zero_right, false);
+    cgam_lm_put_overs(t->study, icl, t->n, t->target, (const bool *const *)t->icl_right, false);
     cgam_json_put(entry, "zero_shot", zero);
     cgam_json_put(entry, "icl", icl);
 }
@@ -321,8 +339,9 @@ static cgam_status put_log_p(cgam_trial *t, const cgam_sweep_input *in, json_t *
         cgam_moments log_p = {0};
         for (int64_t i = 0; i < t->n; i++)
             if (t->target[i] >= 0) cgam_moments_add(&log_p, value[i]);
-        cgam_json_put_real(to[which], "log_p", log_p.n > 0 ? log_p.mean : (double)NAN);
-        cgam_json_put_real(to[which], "log_p_se", log_p.n == 1 ? 0 : cgam_moments_se(&log_p));
+        cgam_lm_put_share(to[which], "log_p",
+                          (cgam_share){log_p.n > 0 ? log_p.mean : (double)NAN,
+                                       log_p.n == 1 ? 0 : cgam_moments_se(&log_p)});
     }
     cgam_trial_sums_free(t, &sums);
     cgam_free(env, value);
@@ -331,30 +350,18 @@ static cgam_status put_log_p(cgam_trial *t, const cgam_sweep_input *in, json_t *
 
 static cgam_status run_trial(cgam_trial *t, json_t *entry)
 {
-    const cgam_lm_task *task = t->task;
     cgam_status status = make_contexts(t);
-    cgam_sweep_answers whole = {0};
-    if (t->answers) whole = cgam_answers_sweep(t->answers, t->zero_after);
-    cgam_sweep_input in = {.queries = t->n,
-                           .layers = t->layers,
-                           .zero = t->zero,
-                           .labels = t->labels,
-                           .tokens = t->answers ? t->answers->first : task->tokens,
-                           .target = t->target,
-                           .answers = t->answers ? &whole : NULL,
-                           .lens = t->kind,
-                           .grid = GRID,
-                           .lambda = grid,
-                           .relative = !t->opts->absolute,
-                           .in_sample = t->opts->in_sample};
+    cgam_sweep_input in = cgam_trial_input(t, !t->opts->absolute, t->opts->in_sample);
     double start = cgam_clock();
     double states = CGAM_WORK_SWEEP * (double)(t->n * t->layers);
     cgam_lm_work_begin(t->study, cgam_lm_reading_work(t->study, states));
     if (status == CGAM_OK)
         status =
             cgam_sweep_new(t->lens, &in, t->contexts, t->context, &t->study->progress, &t->sweep);
-    if (status == CGAM_OK) status = cgam_trial_answers(t, false, t->zero_right);
-    if (status == CGAM_OK) status = cgam_trial_answers(t, true, t->icl_right);
+    for (int with = 0; with < 2 && status == CGAM_OK; with++) {
+        cgam_trial_states own = cgam_trial_own(t, with);
+        status = cgam_trial_answers(t, &own, with ? t->icl_right : t->zero_right);
+    }
     if (status != CGAM_OK) return status;
     cgam_json_put_real(entry, "sweep_seconds", cgam_clock() - start);
     json_t *best = json_object(), *baselines = json_object(), *mean = json_object();
@@ -380,9 +387,9 @@ static cgam_status add_shots(cgam_trial t, int64_t k, json_t *shots)
     json_t *entry = json_object();
     t.k = k;
     t.contexts = GROUPS * t.layers + 1;
-    t.vectors = cgam_zalloc(env, (size_t)(2 * t.contexts * t.d), sizeof *t.vectors);
-    t.context = cgam_zalloc(env, (size_t)t.contexts, sizeof *t.context);
-    bool *marks = cgam_zalloc(env, 7 * (size_t)t.n, sizeof *marks);
+    bool *marks;
+    cgam_status status = cgam_alloc_all(
+        env, "contexts", CGAM_ZEROS(t.context, 2 * t.contexts * t.d), CGAM_ZEROS(marks, 7 * t.n));
     for (int over = 0; over < 2 && marks; over++) {
         t.zero_right[over] = marks + (0 + over) * t.n;
         t.icl_right[over] = marks + (2 + over) * t.n;
@@ -392,11 +399,10 @@ static cgam_status add_shots(cgam_trial t, int64_t k, json_t *shots)
     cgam_json_put_int(entry, "k", k);
     cgam_json_put_int(entry, "queries", t.counted);
     cgam_json_put_int(entry, "left_out", t.n - t.counted);
-    cgam_status status =
-        t.vectors && t.context && marks ? run_trial(&t, entry) : cgam_fail_nomem(env, "contexts");
+    if (status == CGAM_OK) status = run_trial(&t, entry);
     json_array_append_new(shots, entry);
     cgam_sweep_free(t.sweep);
-    cgam_free_all(env, t.icl, t.vectors, t.context, marks);
+    cgam_free_all(env, t.icl, t.context, marks);
     return status;
 }
 
@@ -407,11 +413,8 @@ cgam_lm_sweep_opts cgam_lm_sweep_opts_default(void)
 
 static cgam_status choose_lens(cgam_trial *t)
 {
-    cgam_status status = cgam_lm_study_lens(t->study, &t->lens);
-    if (status != CGAM_OK) return status;
-    bool linear = !t->lens->shifted;
-    t->kind = t->opts->lens_given ? t->opts->lens : linear ? CGAM_LENS_GAIN : CGAM_LENS_NORM;
-    if (t->kind == CGAM_LENS_GAIN && !linear)
+    if (t->opts->lens_given) t->kind = t->opts->lens;
+    if (t->kind == CGAM_LENS_GAIN && t->lens->shifted)
         return cgam_fail(t->env, CGAM_E_ARG,
                          "lens gain: this model adds a bias after its final norm, so no lambda is "
                          "exact; take norm or raw");
@@ -422,24 +425,15 @@ cgam_status cgam_lm_sweep(cgam_lm_study *study, const cgam_lm_sweep_opts *opts,
                           cgam_lm_result **out)
 {
     cgam_lm_sweep_opts o = opts ? *opts : cgam_lm_sweep_opts_default();
-    cgam_trial t = {.study = study,
-                    .task = &study->task,
-                    .opts = &o,
-                    .env = study->env,
-                    .n = study->task.queries,
-                    .layers = study->info.layers + 1,
-                    .d = study->info.width,
-                    .labels = study->task.labels};
+    cgam_trial t = {0};
     float *zero = NULL;
     *out = NULL;
     if (study->shots[study->n_shots - 1] == 0)
-        return cgam_fail(t.env, CGAM_E_ARG, "shots: a sweep needs demonstrations, 1 or more");
-    cgam_status status = cgam_lm_task_several(study, &study->task);
-    if (status == CGAM_OK) status = cgam_lm_task_label(study, &study->task);
-    t.answers = study->task.answers;
-    t.target = t.answers ? t.answers->target : study->task.target;
-    t.counted = t.answers ? t.n : study->task.counted;
-    if (status == CGAM_OK) status = choose_lens(&t);
+        return cgam_fail(study->env, CGAM_E_ARG, "shots: a sweep needs demonstrations, 1 or more");
+    cgam_status status = cgam_trial_begin(study, &t);
+    if (status != CGAM_OK) return status;
+    t.opts = &o;
+    status = choose_lens(&t);
     if (status == CGAM_OK && o.projection)
         status = cgam_projection_read(t.env, o.projection, t.d, &t.P);
     if (status == CGAM_OK) status = cgam_lm_result_new(study, &t.result);

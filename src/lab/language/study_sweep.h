@@ -2,9 +2,7 @@
 #ifndef CGAM_SRC_LAB_LANGUAGE_STUDY_SWEEP_H
 #define CGAM_SRC_LAB_LANGUAGE_STUDY_SWEEP_H
 
-#include "lab/language/baseline.h"
 #include "lab/language/study.h"
-#include "lab/language/sweep.h"
 
 /* ---- Answers --------------------------------------------------------------------------------- */
 /* The answers of a task as sequences of tokens, compared by the probability of all of
@@ -100,9 +98,9 @@ typedef struct cgam_trial {
     const float *zero, *zero_after; /* [n, layers, d]; [n, beginnings - 1, layers, d] */
     float *icl;                     /* the same with demonstrations */
     const float *icl_after;
-    float *vectors; /* [contexts, 2, d] */
-    cgam_sweep_context *context;
+    float *context; /* [contexts, 2, d] */
     int64_t contexts;
+    cgam_sweep_answers whole; /* what cgam_trial_input points to */
     cgam_sweep *sweep;
     const char *other_name;
     char other_source[sizeof((cgam_lm_task *)0)->source];    /* what its prompts are called */
@@ -110,6 +108,13 @@ typedef struct cgam_trial {
     bool *marks;                                             /* [n] of what is being chosen */
     bool silent;                                             /* no step functions into the table */
 } cgam_trial;
+
+/* A trial of a task, labelled or not, on the model's own scores: what is known without states. */
+cgam_trial cgam_trial_of(cgam_lm_study *study, const cgam_lm_task *task, const cgam_lens *lens);
+/* Of the study's own task, which is labelled; lens and kind are those that keep lambda exact, or NORM. */
+CGAM_NODISCARD cgam_status cgam_trial_begin(cgam_lm_study *study, cgam_trial *out);
+/* What a sweep of its states without demonstrations takes. */
+cgam_sweep_input cgam_trial_input(cgam_trial *t, bool relative, bool in_sample);
 
 /* States of every query, and after every beginning of an answer but the empty one. */
 typedef struct cgam_trial_states {
@@ -137,10 +142,10 @@ CGAM_NODISCARD cgam_status cgam_trial_log_p(const cgam_trial *t, const cgam_tria
 enum { CGAM_SWEEP_LAMBDAS = 10 };
 extern const double cgam_sweep_lambdas[CGAM_SWEEP_LAMBDAS];
 
-/* Which queries the state at the last layer gets right, without or with demonstrations, over the labels
- * and over all words, whatever the lens of the sweep: the model's own answer, which GAIN gives too if
- * nothing follows the norm. */
-CGAM_NODISCARD cgam_status cgam_trial_answers(const cgam_trial *t, bool with, bool *const right[2]);
+/* Which queries states of the last layer get right, over the labels and over all words, whatever the lens of
+ * the sweep: the model's own answer, which GAIN gives too if nothing follows the norm. */
+CGAM_NODISCARD cgam_status cgam_trial_answers(const cgam_trial *t, const cgam_trial_states *of,
+                                              bool *const right[2]);
 /* Puts one character for each query that counts: 1 right, 0 wrong. With these, any two answers can
  * be compared query by query. */
 void cgam_trial_put_right(const cgam_trial *t, json_t *to, const char *name, const bool *right);

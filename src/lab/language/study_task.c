@@ -149,6 +149,26 @@ cgam_status cgam_lm_task_shipped(const cgam_lm_study *study, const char *name, i
     return status;
 }
 
+static bool has_name(const char *name, const char *const *names)
+{
+    while (*names && strcmp(*names, name) != 0) names++;
+    return *names != NULL;
+}
+
+/* Of the sweep: countries and capitals, or sentiment where the task is open-ended itself. Of injection: capitals, or
+ * antonyms where the task has to do with countries itself. */
+cgam_status cgam_lm_other_task(const cgam_lm_study *study, bool inject, int64_t k,
+                               cgam_lm_task *out)
+{
+    static const char *const countries[] = {"facts", "capitals", "currencies", "continents", NULL};
+    enum { QUERIES = 40 };
+    const cgam_lm_task *own = &study->task;
+    const char *name = inject ? (has_name(own->name, countries) ? "antonyms" : "capitals")
+                              : (own->eval->facts ? "sentiment" : "facts");
+    return cgam_lm_task_shipped(study, name, own->queries < QUERIES ? own->queries : QUERIES, k,
+                                out);
+}
+
 /* ---- States ------------------------------------------------------------------------------- */
 typedef struct sheet {
     int64_t queries, count; /* prompts of queries, and all with what ends after them */
@@ -176,12 +196,12 @@ static cgam_status chat_text_of(const cgam_lm_study *study, const cgam_lm_task *
 {
     cgam_env *env = study->env;
     int64_t n = 2 * k + 1;
-    char **turns = cgam_zalloc(env, (size_t)n, sizeof *turns);
-    cgam_lm_message *messages = cgam_alloc(env, (size_t)n, sizeof *messages);
+    char **turns;
+    cgam_lm_message *messages;
     *out = NULL;
-    cgam_status status = turns && messages
-                             ? cgam_prompts_turns(task->prompts, query, k, demos, turns)
-                             : cgam_fail_nomem(env, "a chat");
+    cgam_status status =
+        cgam_alloc_all(env, "a chat", CGAM_ZEROS(turns, n), CGAM_ARRAY(messages, n));
+    if (status == CGAM_OK) status = cgam_prompts_turns(task->prompts, query, k, demos, turns);
     for (int64_t i = 0; i < n && status == CGAM_OK; i++)
         messages[i] = (cgam_lm_message){i % 2 ? "assistant" : "user", turns[i]};
     if (status == CGAM_OK) status = cgam_lm_chat_text(study->lm, n, messages, out);
@@ -234,16 +254,12 @@ static cgam_status sheet_fill(const cgam_lm_study *study, const cgam_lm_task *ta
                               sheet *s)
 {
     cgam_env *env = study->env;
-    size_t n = (size_t)(task->queries + endings);
-    *s = (sheet){.queries = task->queries,
-                 .count = task->queries + endings,
-                 .text = cgam_zalloc(env, n, sizeof *s->text),
-                 .tokens = cgam_zalloc(env, n, sizeof *s->tokens),
-                 .prompt = cgam_zalloc(env, n, sizeof *s->prompt),
-                 .place = cgam_zalloc(env, n, sizeof *s->place)};
-    if (!s->text || !s->tokens || !s->prompt || !s->place) return cgam_fail_nomem(env, "prompts");
+    int64_t n = task->queries + endings;
+    *s = (sheet){.queries = task->queries, .count = n};
+    cgam_status status =
+        cgam_alloc_all(env, "prompts", CGAM_ZEROS(s->text, n), CGAM_ZEROS(s->tokens, n),
+                       CGAM_ZEROS(s->prompt, n), CGAM_ZEROS(s->place, n));
     snprintf(s->begun, sizeof s->begun, "%s, answer begun", task->source);
-    cgam_status status = CGAM_OK;
     for (int64_t i = 0; i < task->queries && status == CGAM_OK; i++) {
         cgam_lm_tokens made;
         status = prompt_text(study, task, i, k, demos, &s->text[i], &made);
@@ -341,6 +357,19 @@ cgam_status cgam_lm_states_after(cgam_lm_study *study, const cgam_lm_task *task,
     return status;
 }
 
+cgam_status cgam_lm_shifts(cgam_lm_study *study, const cgam_lm_task *task, const float *zero,
+                           int64_t k, cgam_demos demos, bool all, float **with, float *shifts)
+{
+    float *own = NULL;
+    cgam_status status = zero ? CGAM_OK : cgam_lm_states(study, task, 0, CGAM_DEMOS_TRUE, &own);
+    if (status == CGAM_OK) status = cgam_lm_states(study, task, k, demos, with);
+    if (status == CGAM_OK)
+        cgam_baseline_shifts(task->queries, study->info.layers + 1, study->info.width, *with,
+                             zero ? zero : own, all, shifts);
+    cgam_free(study->env, own);
+    return status;
+}
+
 /* ---- Labels ------------------------------------------------------------------------------- */
 cgam_status cgam_lm_answer_tokens(const cgam_lm_study *study, const cgam_prompts *prompts,
                                   const char *word, cgam_lm_tokens *out)
@@ -433,13 +462,9 @@ cgam_status cgam_lm_task_label(cgam_lm_study *study, cgam_lm_task *task)
     cgam_env *env = study->env;
     bool alike = false;
     if (task->target) return CGAM_OK;
-    task->tokens = cgam_alloc(env, (size_t)task->labels, sizeof *task->tokens);
-    cgam_status status =
-        task->tokens ? find_tokens(study, task, &alike) : cgam_fail_nomem(env, "labels");
-    if (status == CGAM_OK) {
-        task->target = cgam_alloc(env, (size_t)task->queries, sizeof *task->target);
-        if (!task->target) status = cgam_fail_nomem(env, "targets");
-    }
+    cgam_status status = cgam_alloc_all(env, "labels", CGAM_ARRAY(task->tokens, task->labels),
+                                        CGAM_ARRAY(task->target, task->queries));
+    if (status == CGAM_OK) status = find_tokens(study, task, &alike);
     for (int64_t i = 0; i < task->queries && status == CGAM_OK; i++) {
         int64_t label = cgam_prompts_label(task->prompts, i);
         task->target[i] = task->tokens[label] >= 0 ? (int32_t)label : -1;

@@ -10,7 +10,7 @@
 #include "lab/language/sweep.h"
 #include "lm/lens.h"
 
-#include "base/env.h"
+#include "base/alloc.h"
 
 #include <math.h>
 
@@ -66,18 +66,18 @@ static int64_t piece_of(const cgam_sweep_input *in)
     return piece > 0 ? piece : 1;
 }
 
-double cgam_sweep_scale(const cgam_sweep_input *in, int64_t width,
-                        const cgam_sweep_context *context, int64_t query_layer, int half)
+double cgam_sweep_scale(const cgam_sweep_input *in, int64_t width, const float *context,
+                        int64_t query_layer, int half)
 {
     double mean[2];
     mean_norms(in, width, query_layer, mean);
-    return scale_of(in, mean[half], cgam_sweep_norm(context->half[half], width));
+    return scale_of(in, mean[half], cgam_sweep_norm(context + half * width, width));
 }
 
 /* out [queries, each, width]: states of query i from base + i each stride + k stride, plus contexts. */
 static cgam_status add_contexts(const cgam_lens *lens, const cgam_sweep_input *in,
-                                const cgam_sweep_context *context, int64_t query_layer,
-                                double lambda, int64_t each, const float *base, float *out)
+                                const float *context, int64_t query_layer, double lambda,
+                                int64_t each, const float *base, float *out)
 {
     int64_t d = lens->width;
     double scale[2];
@@ -90,21 +90,20 @@ static cgam_status add_contexts(const cgam_lens *lens, const cgam_sweep_input *i
         const float *q = base + (r * in->layers + query_layer) * d;
         int h = (int)(1 - r / each % 2);
         for (int64_t j = 0; j < d; j++)
-            out[r * d + j] = (float)((double)q[j] + scale[h] * (double)context->half[h][j]);
+            out[r * d + j] = (float)((double)q[j] + scale[h] * (double)context[h * d + j]);
     }
     return CGAM_OK;
 }
 
-cgam_status cgam_sweep_sums(const cgam_lens *lens, const cgam_sweep_input *in,
-                            const cgam_sweep_context *context, int64_t query_layer, double lambda,
-                            float *out)
+cgam_status cgam_sweep_sums(const cgam_lens *lens, const cgam_sweep_input *in, const float *context,
+                            int64_t query_layer, double lambda, float *out)
 {
     return add_contexts(lens, in, context, query_layer, lambda, 1, in->zero, out);
 }
 
 cgam_status cgam_sweep_sums_after(const cgam_lens *lens, const cgam_sweep_input *in,
-                                  const cgam_sweep_context *context, int64_t query_layer,
-                                  double lambda, float *out)
+                                  const float *context, int64_t query_layer, double lambda,
+                                  float *out)
 {
     int64_t each = after_each(in);
     return each > 0 ? add_contexts(lens, in, context, query_layer, lambda, each,
@@ -157,8 +156,7 @@ bool cgam_sweep_largest(int64_t n, const int32_t *which, const float *a, const f
     return true;
 }
 
-static void mark_grid(const cgam_sweep_job *j, int64_t i, int64_t c, int64_t row, double factor,
-                      int64_t at)
+static void mark_grid(const cgam_sweep_job *j, int64_t i, int64_t row, double factor, int64_t at)
 {
     cgam_sweep *s = j->sweep;
     const cgam_sweep_input *in = &s->in;
@@ -168,7 +166,7 @@ static void mark_grid(const cgam_sweep_job *j, int64_t i, int64_t c, int64_t row
     s->marks[0][at] = s->marks[1][at] = 0;
     if (label < 0) return;
     cgam_sweep_spread v = cgam_sweep_spread_of(j->lens, in->zero + (i * in->layers + j->layer) * d,
-                                               j->context[c].half[row % 2]);
+                                               j->context + row * d);
     for (int64_t g = 0; g < in->grid; g++) {
         double t = s->lambda[g] * factor, f = 1;
         /* without an offset the common factor changes no winner */
@@ -202,7 +200,7 @@ static void bracket_exactly(const cgam_sweep_job *j, int64_t i, int64_t row, dou
     const cgam_sweep_rivals rivals = {.lens = j->lens,
                                       .kind = cgam_sweep_linear_part(s),
                                       .q = q,
-                                      .c = j->context[row / 2].half[row % 2],
+                                      .c = j->context + row * d,
                                       .a = j->a + (i - j->first) * j->vocab,
                                       .b = j->b + row * j->vocab,
                                       .slack_a = j->slack * cgam_sweep_norm(q, d),
@@ -249,7 +247,7 @@ static cgam_status sweep_query(void *arg, int64_t k)
             int64_t at = cgam_sweep_cell(s, plane, c, j->layer) + i;
             double factor = scale_of(in, j->mean[half], j->size[row]);
             if (whole) cgam_sweep_whole_mark(whole, row, factor, at);
-            else if (in->lens == CGAM_LENS_NORM) mark_grid(j, i, c, row, factor, at);
+            else if (in->lens == CGAM_LENS_NORM) mark_grid(j, i, row, factor, at);
             else bracket_exactly(j, i, row, factor, at, top_a, al);
         }
     cgam_sweep_whole_free(whole);
@@ -269,16 +267,12 @@ static double slack_of(const cgam_lens *lens, const cgam_sweep *s)
 }
 
 /* Scores of all contexts, [2 * contexts, vocab], their norms and the tokens that score highest. */
-static cgam_status score_contexts(const cgam_lens *lens, const cgam_sweep *s,
-                                  const cgam_sweep_context *context, float *b, double *label_b,
-                                  double *size, int64_t *top)
+static cgam_status score_contexts(const cgam_lens *lens, const cgam_sweep *s, const float *context,
+                                  float *b, double *label_b, double *size, int64_t *top)
 {
     int64_t d = lens->width, rows = 2 * s->contexts;
-    float *x = cgam_alloc(s->env, (size_t)(rows * d), sizeof *x);
-    if (!x) return cgam_fail_nomem(s->env, "contexts");
     for (int64_t r = 0; r < rows; r++) {
-        const float *from = context[r / 2].half[r % 2];
-        for (int64_t k = 0; k < d; k++) x[r * d + k] = from[k];
+        const float *from = context + r * d;
         size[r] = cgam_sweep_norm(from, d);
         for (int64_t k = 0; k < s->in.labels; k++)
             label_b[r * s->in.labels + k] =
@@ -286,16 +280,15 @@ static cgam_status score_contexts(const cgam_lens *lens, const cgam_sweep *s,
                     ? 0
                     : cgam_lens_dot(lens, cgam_sweep_linear_part(s), s->in.tokens[k], from);
     }
-    cgam_status status = cgam_lens_scores(lens, cgam_sweep_linear_part(s), rows, x, d, b);
-    cgam_free(s->env, x);
+    cgam_status status = cgam_lens_scores(lens, cgam_sweep_linear_part(s), rows, context, d, b);
     for (int64_t r = 0; r < rows && status == CGAM_OK; r++)
         top[r] = cgam_sweep_top(b + r * lens->vocab, lens->vocab);
     return status;
 }
 
-static cgam_status fill_sweep(cgam_sweep *s, const cgam_lens *lens,
-                              const cgam_sweep_context *context, const cgam_progress *progress,
-                              float *a, float *b, double *label_b, double *size, int64_t *top)
+static cgam_status fill_sweep(cgam_sweep *s, const cgam_lens *lens, const float *context,
+                              const cgam_progress *progress, float *a, float *b, double *label_b,
+                              double *size, int64_t *top)
 {
     const cgam_sweep_input *in = &s->in;
     int64_t d = lens->width, stride = in->layers * d, each = after_each(in);
@@ -349,8 +342,7 @@ static cgam_status check_input(const cgam_lens *lens, const cgam_sweep_input *in
 }
 
 cgam_status cgam_sweep_new(const cgam_lens *lens, const cgam_sweep_input *input, int64_t contexts,
-                           const cgam_sweep_context *context, const cgam_progress *progress,
-                           cgam_sweep **out)
+                           const float *context, const cgam_progress *progress, cgam_sweep **out)
 {
     *out = NULL;
     cgam_env *env = lens->env;
@@ -374,13 +366,14 @@ cgam_status cgam_sweep_new(const cgam_lens *lens, const cgam_sweep_input *input,
     }
     for (int64_t g = 0; (grid || input->answers) && g < input->grid; g++)
         s->lambda[g] = input->lambda[g];
-    float *a = cgam_alloc(env, rows * vocab, sizeof *a);
-    float *b = cgam_alloc(env, 2 * (size_t)contexts * vocab, sizeof *b);
-    double *label_b =
-        cgam_alloc(env, 2 * (size_t)contexts * (size_t)input->labels, sizeof *label_b);
-    double *size = cgam_alloc(env, 2 * (size_t)contexts, sizeof *size);
-    int64_t *top = cgam_alloc(env, 2 * (size_t)contexts, sizeof *top);
-    if (!fine || !a || !b || !label_b || !size || !top) status = cgam_fail_nomem(env, "a sweep");
+    float *a, *b;
+    double *label_b, *size;
+    int64_t *top;
+    status = cgam_alloc_all(env, "a sweep", CGAM_ARRAY(a, rows * vocab),
+                            CGAM_ARRAY(b, 2 * contexts * lens->vocab),
+                            CGAM_ARRAY(label_b, 2 * contexts * input->labels),
+                            CGAM_ARRAY(size, 2 * contexts), CGAM_ARRAY(top, 2 * contexts));
+    if (!fine) status = cgam_fail_nomem(env, "a sweep");
     if (status == CGAM_OK)
         status = fill_sweep(s, lens, context, progress, a, b, label_b, size, top);
     for (int64_t i = 0; i < input->queries; i++) s->counted += input->target[i] >= 0;

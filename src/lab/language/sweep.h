@@ -61,32 +61,29 @@ typedef struct cgam_sweep_input {
     bool in_sample;       /* contexts from all queries; default: from the other half */
 } cgam_sweep_input;
 
-/* Contexts: one vector per half of the queries, made from it. Query i belongs to half i % 2. It is
- * counted with half[1 - i % 2], made from the other half; where couplings are chosen on one half, its
- * queries meet that half's own. in_sample: both are the same. With `relative`, half[h] is rescaled to
+/* A context is two vectors [2, width], each made from one half of the queries. Query i belongs to half i % 2.
+ * It is counted with vector 1 - i % 2, made from the other half; where couplings are chosen on one half, its
+ * queries meet that half's own. in_sample: both are the same. With `relative`, vector h is rescaled to
  * the mean norm of the queries of half h, in sample of all. */
-typedef struct cgam_sweep_context {
-    const float *half[2]; /* [width] */
-} cgam_sweep_context;
 
 /* out [queries, width]: q + lambda s c, the sums whose scores a sweep compares, for one context and
  * query layer; s is 1 or what `relative` makes of it. */
 CGAM_NODISCARD cgam_status cgam_sweep_sums(const cgam_lens *lens, const cgam_sweep_input *input,
-                                           const cgam_sweep_context *context, int64_t query_layer,
-                                           double lambda, float *out);
+                                           const float *context, int64_t query_layer, double lambda,
+                                           float *out);
 
 /* The same after every beginning of an answer but the empty one: out [queries, beginnings - 1, width]. */
 CGAM_NODISCARD cgam_status cgam_sweep_sums_after(const cgam_lens *lens,
                                                  const cgam_sweep_input *input,
-                                                 const cgam_sweep_context *context,
-                                                 int64_t query_layer, double lambda, float *out);
+                                                 const float *context, int64_t query_layer,
+                                                 double lambda, float *out);
 
 typedef struct cgam_sweep cgam_sweep;
 
-/* Intervals for every (context, query layer, query), over the labels and over the whole
- * vocabulary. Their ends are those of the scores in double. progress NULL = silence. */
+/* Intervals for every (context, query layer, query), over the labels and over the whole vocabulary, of
+ * context [contexts, 2, width]. Their ends are those of the scores in double. progress NULL = silence. */
 CGAM_NODISCARD cgam_status cgam_sweep_new(const cgam_lens *lens, const cgam_sweep_input *input,
-                                          int64_t contexts, const cgam_sweep_context *context,
+                                          int64_t contexts, const float *context,
                                           const cgam_progress *progress, cgam_sweep **out);
 void cgam_sweep_free(cgam_sweep *sweep); /* NULL is fine */
 
@@ -159,8 +156,8 @@ static inline cgam_lens_kind cgam_sweep_linear_part(const cgam_sweep *s)
 
 /* What the context of half h is multiplied by before it is added to queries of a layer, besides
  * lambda; width: of a state. */
-double cgam_sweep_scale(const cgam_sweep_input *in, int64_t width,
-                        const cgam_sweep_context *context, int64_t query_layer, int half);
+double cgam_sweep_scale(const cgam_sweep_input *in, int64_t width, const float *context,
+                        int64_t query_layer, int half);
 
 /* Is a breadth as good as the widest? A hundredth less is: what differs by rounding alone ties. */
 static inline bool cgam_sweep_as_wide(double breadth, double widest)
@@ -176,7 +173,7 @@ bool cgam_sweep_narrow(double gap, double rise, bool before, cgam_interval *x);
 typedef struct cgam_sweep_job {
     cgam_sweep *sweep;
     const cgam_lens *lens;
-    const cgam_sweep_context *context;
+    const float *context;        /* [contexts, 2, width] */
     int64_t layer, vocab, first; /* first: query of this piece */
     const float *a;              /* [piece, vocab] of this layer */
     const float *after;          /* [piece, beginnings - 1, vocab], of whole answers */

@@ -9,7 +9,7 @@
  * sums over the vocabulary, and few are needed: each is at least the score of any token, so an answer
  * whose bound is under the right one's value is out, and where a rival of one token is ahead of the
  * right answer's first token nothing more need be known. */
-#include "base/env.h"
+#include "base/alloc.h"
 #include "lab/language/sweep.h"
 #include "lm/lens.h"
 #include "num/cpu/cpu.h"
@@ -53,14 +53,12 @@ cgam_status cgam_sweep_whole_new(const cgam_sweep_job *job, int64_t query, cgam_
     *out = NULL;
     cgam_sweep_whole *w = cgam_zalloc(env, 1, sizeof *w);
     if (!w) return cgam_fail_nomem(env, "answers");
-    *w = (cgam_sweep_whole){.job = job,
-                            .query = query,
-                            .place = cgam_zalloc(env, (size_t)B, sizeof *w->place),
-                            .r = cgam_alloc(env, (size_t)job->vocab, sizeof *w->r),
-                            .e = cgam_alloc(env, (size_t)job->vocab, sizeof *w->e)};
-    if (!w->place || !w->r || !w->e) {
+    *w = (cgam_sweep_whole){.job = job, .query = query};
+    cgam_status status = cgam_alloc_all(env, "answers", CGAM_ZEROS(w->place, B),
+                                        CGAM_ARRAY(w->r, job->vocab), CGAM_ARRAY(w->e, job->vocab));
+    if (status != CGAM_OK) {
         cgam_sweep_whole_free(w);
-        return cgam_fail_nomem(env, "answers");
+        return status;
     }
     for (int64_t v = 0; v < B; v++) {
         int64_t at = v == 0 ? query : query * (B - 1) + v - 1;
@@ -201,7 +199,7 @@ void cgam_sweep_whole_mark(cgam_sweep_whole *w, int64_t row, double factor, int6
     else s->marks[CGAM_OVER_VOCABULARY][at] = 0;
     if (y < 0) return;
     w->b = j->b + row * j->vocab;
-    w->c = j->context[row / 2].half[row % 2];
+    w->c = j->context + row * j->lens->width;
     w->top_b = j->top[row];
     if (linear)
         s->over[CGAM_OVER_VOCABULARY][at] = cgam_sweep_rescale(answer_interval(w, row, y), factor);

@@ -32,7 +32,6 @@ enum { GRID = sizeof couplings / sizeof *couplings };
 static float Z[N * D], gain[D], bias[D], zero[QUERIES * LAYERS * D],
     after[QUERIES * (BEGINNINGS - 1) * LAYERS * D], halves[CONTEXTS][2][D];
 static int32_t target[QUERIES], first[LABELS] = {4, 4, 25, 41};
-static cgam_sweep_context contexts[CONTEXTS];
 static const cgam_sweep_answers answers = {LONGEST, BEGINNINGS, tokens, at, after};
 
 static void draw(void)
@@ -58,7 +57,6 @@ static void draw(void)
     }
     for (int c = 0; c < CONTEXTS; c++)
         for (int h = 0; h < 2; h++) {
-            contexts[c].half[h] = halves[c][h];
             for (int j = 0; j < D; j++)
                 halves[c][h][j] =
                     (float)((double)Z[tokens[3 * (c + 1)] * D + j] + 0.8 * cgam_rng_normal(&rng));
@@ -137,7 +135,7 @@ TEST(a_sweep_of_whole_answers_is_what_its_definition_says)
                                      .answers = &answers,
                                      .grid = GRID,
                                      .lambda = couplings};
-        CHECK_STATUS(env, cgam_sweep_new(lens, &in, CONTEXTS, contexts, NULL, &sweep));
+        CHECK_STATUS(env, cgam_sweep_new(lens, &in, CONTEXTS, halves[0][0], NULL, &sweep));
         for (int64_t c = 0; c < CONTEXTS; c++)
             for (int64_t l = 0; l < LAYERS; l++)
                 for (int g = 0; g < GRID; g++) {
@@ -180,7 +178,7 @@ static int sweep_once(cgam_env *env, void *arg)
                                  .grid = GRID,
                                  .lambda = couplings};
     cgam_status status = cgam_lens_make(env, &parts, &lens);
-    if (status == CGAM_OK) status = cgam_sweep_new(lens, &in, 1, contexts, NULL, &sweep);
+    if (status == CGAM_OK) status = cgam_sweep_new(lens, &in, 1, halves[0][0], NULL, &sweep);
     return status;
 }
 

@@ -21,7 +21,6 @@ enum {
 
 static float Z[N * D], zero[QUERIES * LAYERS * D], halves[CONTEXTS][2][D];
 static int32_t tokens[LABELS] = {5, 17, 31}, target[QUERIES];
-static cgam_sweep_context contexts[CONTEXTS];
 
 /* common: a coordinate that all rows share, so that it cancels in every difference of scores. */
 static void make(uint64_t seed, int labels, float common)
@@ -38,7 +37,6 @@ static void make(uint64_t seed, int labels, float common)
     }
     for (int c = 0; c < CONTEXTS; c++)
         for (int h = 0; h < 2; h++) {
-            contexts[c].half[h] = halves[c][h];
             for (int j = 0; j < D; j++)
                 halves[c][h][j] = (float)(0.5 * (double)Z[tokens[0] * D + j] +
                                           (double)(h + 1) * cgam_rng_normal(&rng));
@@ -166,7 +164,7 @@ static cgam_sweep *sweep_of(int labels)
                                  .lens = CGAM_LENS_RAW,
                                  .relative = true};
     CHECK_STATUS(env, cgam_lens_make(env, &parts, &lens));
-    CHECK_STATUS(env, cgam_sweep_new(lens, &in, CONTEXTS, contexts, NULL, &sweep));
+    CHECK_STATUS(env, cgam_sweep_new(lens, &in, CONTEXTS, halves[0][0], NULL, &sweep));
     return sweep;
 }
 

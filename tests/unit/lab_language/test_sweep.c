@@ -13,7 +13,6 @@ static cgam_env *env;
 static float Z[N * D], gain[D], zero[QUERIES * LAYERS * D], halves[CONTEXTS][2][D];
 static const int32_t tokens[LABELS] = {4, 33, 60};
 static int32_t target[QUERIES];
-static cgam_sweep_context contexts[CONTEXTS];
 
 static int set_up(void **state)
 {
@@ -31,7 +30,6 @@ static int set_up(void **state)
     }
     for (int c = 0; c < CONTEXTS; c++)
         for (int h = 0; h < 2; h++) {
-            contexts[c].half[h] = halves[c][h];
             for (int j = 0; j < D; j++)
                 halves[c][h][j] =
                     c == 0 ? 0
@@ -170,7 +168,7 @@ TEST(every_pair_agrees_with_brute_force)
                                    .lens = (cgam_lens_kind)kind,
                                    .relative = relative};
             OWNED(cgam_sweep) sweep = NULL;
-            CHECK_STATUS(env, cgam_sweep_new(lens, &in, CONTEXTS, contexts, NULL, &sweep));
+            CHECK_STATUS(env, cgam_sweep_new(lens, &in, CONTEXTS, halves[0][0], NULL, &sweep));
             for (int64_t c = 0; c < CONTEXTS; c++)
                 for (int64_t l = 0; l < LAYERS; l++)
                     for (int over = 0; over < 2; over++) {
@@ -237,15 +235,15 @@ TEST(a_grid_through_the_norm_agrees_with_brute_force)
                                    .lambda = couplings,
                                    .relative = true};
             cgam_sweep *sweep, *exact;
-            CHECK_STATUS(env, cgam_sweep_new(lens, &in, CONTEXTS, contexts, NULL, &sweep));
+            CHECK_STATUS(env, cgam_sweep_new(lens, &in, CONTEXTS, halves[0][0], NULL, &sweep));
             in.lens = CGAM_LENS_GAIN;
-            CHECK_STATUS(env, cgam_sweep_new(lens, &in, CONTEXTS, contexts, NULL, &exact));
+            CHECK_STATUS(env, cgam_sweep_new(lens, &in, CONTEXTS, halves[0][0], NULL, &exact));
             assert_null(cgam_sweep_intervals(sweep, CGAM_OVER_LABELS, 0, 0));
             for (int64_t c = 0; c < CONTEXTS; c++)
                 for (int64_t l = 0; l < LAYERS; l++)
                     for (int g = 0; g < GRID; g++) {
                         CHECK_STATUS(
-                            env, cgam_sweep_sums(lens, &in, &contexts[c], l, couplings[g], sums));
+                            env, cgam_sweep_sums(lens, &in, halves[c][0], l, couplings[g], sums));
                         for (int over = 0; over < 2; over++) {
                             int64_t want = 0, got = cgam_sweep_hits(sweep, (cgam_sweep_over)over, c,
                                                                     l, couplings[g]);
@@ -281,7 +279,7 @@ TEST(the_best_pair_is_the_best_and_is_judged_on_the_other_half)
                            .lens = CGAM_LENS_GAIN,
                            .relative = true};
     cgam_sweep *sweep;
-    CHECK_STATUS(env, cgam_sweep_new(lens, &in, CONTEXTS, contexts, NULL, &sweep));
+    CHECK_STATUS(env, cgam_sweep_new(lens, &in, CONTEXTS, halves[0][0], NULL, &sweep));
     for (int over = 0; over < 2; over++) {
         cgam_sweep_best best;
         bool right[QUERIES];
@@ -307,8 +305,9 @@ TEST(the_best_pair_is_the_best_and_is_judged_on_the_other_half)
     }
     cgam_sweep_free(sweep);
     /* All contexts the same nothing: every context ties, and ties agree with the choice. */
-    cgam_sweep_context nothing[2] = {contexts[0], contexts[0]};
-    CHECK_STATUS(env, cgam_sweep_new(lens, &in, 2, nothing, NULL, &sweep));
+    float nothing[2][2][D];
+    for (int c = 0; c < 2; c++) memcpy(nothing[c], halves[0], sizeof nothing[c]);
+    CHECK_STATUS(env, cgam_sweep_new(lens, &in, 2, nothing[0][0], NULL, &sweep));
     cgam_sweep_best one, both;
     CHECK_STATUS(env, cgam_sweep_choose(sweep, CGAM_OVER_LABELS, 0, 1, NULL, &one));
     CHECK_STATUS(env, cgam_sweep_choose(sweep, CGAM_OVER_LABELS, 0, 2, NULL, &both));
@@ -316,7 +315,7 @@ TEST(the_best_pair_is_the_best_and_is_judged_on_the_other_half)
     CHECK_CLOSE(both.held_out_ties, one.held_out_ties, 1e-15);
     cgam_sweep_free(sweep);
     in.lens = CGAM_LENS_NORM;
-    CHECK_FAILS(env, CGAM_E_ARG, cgam_sweep_new(lens, &in, CONTEXTS, contexts, NULL, &sweep));
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_sweep_new(lens, &in, CONTEXTS, halves[0][0], NULL, &sweep));
     CHECK_MESSAGE(env, "not linear");
 }
 
@@ -380,7 +379,7 @@ static int make_sweep(cgam_env *failing, void *arg)
                            .target = target,
                            .lens = CGAM_LENS_RAW};
     cgam_status status = cgam_lens_make(failing, &parts, &lens);
-    if (status == CGAM_OK) status = cgam_sweep_new(lens, &in, 2, contexts, NULL, &sweep);
+    if (status == CGAM_OK) status = cgam_sweep_new(lens, &in, 2, halves[0][0], NULL, &sweep);
     if (status == CGAM_OK) status = cgam_sweep_choose(sweep, CGAM_OVER_LABELS, 0, 2, NULL, &best);
     return status;
 }
