@@ -27,13 +27,13 @@ run_tests = JOBS=$(JOBS) tools/tests
 
 export CGAM_BUILD = $(abspath $(BUILD))
 
-.PHONY: help deps build run test check san nightly nightly_slow nightly_asan fuzz bench docs python install soak cross coverage mutate reliability dist clean
+.PHONY: help deps deps_test build run test check san nightly nightly_slow nightly_asan fuzz bench docs python install soak cross coverage mutate reliability dist clean
 .NOTPARALLEL:
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
-deps: ## install what is missing to build, run and test (Debian; says what it does)
+deps: ## install what is missing to build and run (Debian; says what it does)
 	@$(DEPS)
 
 build: deps ## the program build/cgam, the libraries build/lib, the man pages build/man
@@ -52,7 +52,10 @@ run: build ## every study and the report, language models included: report/index
 	done; \
 	echo "language models: in report/index.html too"
 
-test: build ## the tests of every change, some minutes; the exit status is the verdict
+deps_test:
+	@[ "$(DEPS)" != tools/deps ] || tools/deps test
+
+test: deps_test build ## the tests of every change, some minutes; the exit status is the verdict
 	@$(compile) $(BUILD) -j $(JOBS)
 	@$(run_tests) $(BUILD) -LE nightly
 
@@ -61,7 +64,7 @@ check: build ## format, layers, headers, warnings of two compilers, clang-tidy, 
 	@tools/check
 
 configure_asan = $(configure) -B $(BUILD)/asan -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCGAM_SANITIZE=address >/dev/null
-san: deps ## tests of base, num, io, net and memory under ASan and UBSan, the threaded ones under TSan
+san: deps_test ## tests of base, num, io, net and memory under ASan and UBSan, the threaded ones under TSan
 	@$(configure_asan)
 	@$(compile) $(BUILD)/asan -j $(JOBS) --target core
 	@CGAM_ROW="Tests under ASan and UBSan" $(run_tests) $(BUILD)/asan -L core -LE nightly --no-tests=error
@@ -69,7 +72,7 @@ san: deps ## tests of base, num, io, net and memory under ASan and UBSan, the th
 	@$(compile) $(BUILD)/tsan -j $(JOBS) --target threaded
 	@CGAM_ROW="Threaded tests under TSan" $(run_tests) $(BUILD)/tsan -L threads -LE nightly --no-tests=error
 
-nightly: build ## everything else, some hours: slow tests, all tests under ASan and UBSan, 64-bit Arm, coverage, mutants
+nightly: deps_test build ## everything else, some hours: slow tests, all tests under ASan and UBSan, 64-bit Arm, coverage, mutants
 	@status=0; for part in slow asan; do $(MAKE) --no-print-directory nightly_$$part || status=1; done; \
 	for part in cross coverage mutate; do $(MAKE) --no-print-directory $$part || status=1; done; exit $$status
 
@@ -83,7 +86,7 @@ nightly_asan:
 	@$(compile) $(BUILD)/asan -j $(JOBS) --target all nightly
 	@CGAM_ROW="Tests under ASan and UBSan" $(run_tests) $(BUILD)/asan
 
-fuzz: deps ## libFuzzer on every reader, FUZZ_SECONDS=60 each; FUZZ=fast for numbers of inputs (tools/fuzz)
+fuzz: ## libFuzzer on every reader, FUZZ_SECONDS=60 each; FUZZ=fast for numbers of inputs (tools/fuzz)
 	@[ "$(DEPS)" != tools/deps ] || tools/deps check
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) tools/fuzz $(FUZZ)
 
@@ -97,7 +100,9 @@ bench: build ## every claim about speed, as ratios
 	@python=$$(sed -n 's/^CGAM_PYTHON:FILEPATH=//p' $(BUILD)/CMakeCache.txt); [ -z "$$python" ] || \
 	{ failed=0; $$python bench/python.py $(BUILD) || failed=1; $$python bench/whole $(BUILD) || failed=1; exit $$failed; }
 
-python: build ## a wheel of the Python package in build/python/dist, for any CPython from 3.11 on
+python: ## a wheel of the Python package in build/python/dist, for any CPython from 3.11 on
+	@[ "$(DEPS)" != tools/deps ] || tools/deps python
+	@$(MAKE) --no-print-directory build
 	@$(compile) $(BUILD) -j $(JOBS) --target wheel
 	@ls $(BUILD)/python/dist/*.whl
 
@@ -109,7 +114,7 @@ install: build ## under PREFIX=/usr/local, staged in DESTDIR when given
 	@DESTDIR="$(DESTDIR)" cmake --install $(BUILD) --prefix "$(PREFIX)"
 
 logged = CGAM_SRC=$(CURDIR) CGAM_RELIABILITY=$(CGAM_BUILD)/reliability/$(1).jsonl
-soak: build ## every call to the system failing in turn, 1000 kills, 5000 random command lines; tests under ASan and UBSan again and again, then fuzzing, SOAK_SECONDS=600 each; RIGOUR=10000000 recalls judged (tools/rigour), every bound broken once, every set of instructions, 100,000 requests to the server, MODELS=4000 damaged models
+soak: deps_test build ## every call to the system failing in turn, 1000 kills, 5000 random command lines; tests under ASan and UBSan again and again, then fuzzing, SOAK_SECONDS=600 each; RIGOUR=10000000 recalls judged (tools/rigour), every bound broken once, every set of instructions, 100,000 requests to the server, MODELS=4000 damaged models
 	@$(compile) $(BUILD) -j $(JOBS) --target rigour_campaign
 	@tools/rigour $(BUILD) $(RIGOUR) $(JOBS)
 	@tests/rigour/broken --build $(BUILD)
@@ -142,7 +147,7 @@ coverage: ## which branches the tests take, folder by folder: build/coverage/htm
 	    echo "make coverage: make test judges; what the tests that failed would have taken is missing" >&2
 	@CGAM_RELIABILITY=$(CGAM_BUILD)/reliability/coverage.md tools/coverage $(BUILD)/coverage
 
-mutate: build ## would the tests notice? One operator, constant or sign changed at a time; MUTANTS=1000
+mutate: deps_test build ## would the tests notice? One operator, constant or sign changed at a time; MUTANTS=1000
 	@$(compile) $(BUILD) -j $(JOBS) --target all nightly
 	@tools/mutate $(BUILD) --count $(MUTANTS)
 

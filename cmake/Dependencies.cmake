@@ -30,26 +30,29 @@ file(REAL_PATH "${linear_library}" linear_file)
 string(REGEX MATCH "[^/]*\\.so\\.[0-9]+" linear_name "${linear_file}")
 target_include_directories(cgam_flags SYSTEM INTERFACE ${guest_includes} ${linear_include})
 
-# SUNDIALS has no pkg-config files, and its CMake package looks for MPI and OpenMP that we do not
-# use; so its libraries are found one by one. Version 7 moved the common part into `core`.
-foreach(part cvode arkode nvecserial sunmatrixdense sunlinsoldense sunlinsolspgmr
-             sunlinsolspbcgs sunnonlinsolnewton sunnonlinsolfixedpoint core)
-  find_library(sundials_${part} sundials_${part})
-  mark_as_advanced(sundials_${part})
+# Downloads of tools/: headers of SUNDIALS, libllama.
+if(NOT "$ENV{XDG_CACHE_HOME}" STREQUAL "")
+  set(user_cache "$ENV{XDG_CACHE_HOME}/cgam")
+else()
+  set(user_cache "$ENV{HOME}/.cache/cgam")
+endif()
+
+# SUNDIALS has no pkg-config files, and its CMake package looks for MPI and OpenMP that we do not use. libsundials_cvode
+# holds the vectors, matrices and solvers that go with it; version 7 moved the common part into `core`.
+find_library(sundials_cvode sundials_cvode PATHS "${user_cache}/sundials/lib")
+find_library(sundials_core sundials_core)
+find_path(sundials_include cvode/cvode.h PATHS "${user_cache}/sundials/include")
+mark_as_advanced(sundials_cvode sundials_core sundials_include)
+if(NOT sundials_cvode OR NOT sundials_include)
+  message(FATAL_ERROR "SUNDIALS is missing (libsundials_cvode, cvode/cvode.h); try tools/deps")
+endif()
+foreach(part cvode core)
   if(sundials_${part})
-    list(APPEND sundials_libraries sundials_${part})
-  elseif(NOT part STREQUAL "core")
-    list(APPEND sundials_missing sundials_${part})
+    file(REAL_PATH "${sundials_${part}}" file) # a link from the cache would become a run path
+    list(APPEND sundials_libraries "${file}")
+    string(APPEND pc_sundials "-lsundials_${part} ")
   endif()
 endforeach()
-find_path(sundials_include cvode/cvode.h)
-mark_as_advanced(sundials_include)
-if(NOT sundials_include)
-  list(APPEND sundials_missing cvode/cvode.h)
-endif()
-if(sundials_missing)
-  message(FATAL_ERROR "SUNDIALS is not complete, missing: ${sundials_missing}; try tools/deps")
-endif()
 add_library(cgam_sundials INTERFACE)
 target_include_directories(cgam_sundials SYSTEM INTERFACE ${sundials_include})
 target_link_libraries(cgam_sundials INTERFACE ${sundials_libraries})
@@ -59,11 +62,6 @@ target_link_libraries(cgam_sundials INTERFACE ${sundials_libraries})
 # llama.h; else pkg-config; else what tools/llama put into the user's cache.
 set(CGAM_LLAMA_ROOT "$ENV{CGAM_LLAMA}" CACHE PATH "Directory of libllama and its headers")
 pkg_check_modules(llama QUIET llama)
-if(NOT "$ENV{XDG_CACHE_HOME}" STREQUAL "")
-  set(user_cache "$ENV{XDG_CACHE_HOME}/cgam")
-else()
-  set(user_cache "$ENV{HOME}/.cache/cgam")
-endif()
 set(llama_cache "${user_cache}/llama-3.22.1")
 find_path(llama_include llama.h NO_CACHE NO_DEFAULT_PATH NO_CMAKE_FIND_ROOT_PATH
   PATHS "${CGAM_LLAMA_ROOT}/include" "${CGAM_LLAMA_ROOT}" "${CGAM_LLAMA_ROOT}/../include"

@@ -17,7 +17,6 @@
 #   nightly   `make nightly` builds and runs it; `make test`, `make san` and `make check` do not
 #
 # Every test gets CGAM (the program), CGAM_SRC, CGAM_BUILD, CGAM_SANITIZE in its environment.
-pkg_check_modules(cmocka REQUIRED QUIET IMPORTED_TARGET cmocka)
 set(program "${PROJECT_BINARY_DIR}/cgam")
 if(CMAKE_CROSSCOMPILING) # tests start it, and so does what they start
   set(program "${PROJECT_BINARY_DIR}/emulated/cgam")
@@ -245,23 +244,6 @@ if(fuzz_sources AND CGAM_LIBFUZZER AND NOT CGAM_SANITIZE)
     COMMAND "${PROJECT_SOURCE_DIR}/tools/fuzz" build LABELS nightly)
   set_tests_properties(fuzz/libfuzzer/build PROPERTIES FIXTURES_SETUP libfuzzer TIMEOUT 600)
 endif()
-
-# ---- examples ---------------------------------------------------------------------------------
-file(GLOB example_sources CONFIGURE_DEPENDS examples/*.c)
-foreach(source ${example_sources})
-  get_filename_component(name ${source} NAME_WE)
-  add_executable(example_${name} ${source})
-  set_target_properties(example_${name} PROPERTIES
-    OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/examples")
-  file(STRINGS "${source}" asks REGEX "cgam/ask.h")
-  if(asks)
-    target_link_libraries(example_${name} PRIVATE cgam_ask_static cgam_flags m)
-  else()
-    target_link_libraries(example_${name} PRIVATE cgam_lm_shared cgam_flags m)
-  endif()
-  add_dependencies(product example_${name})
-  register_test(examples/${name} "${source}" COMMAND example_${name})
-endforeach()
 
 # ---- public headers: each compiles alone, as C11 and as C++17 -----------------------------------
 include(CheckLanguage)
