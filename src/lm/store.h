@@ -25,7 +25,13 @@ typedef struct cgam_state_key {
 
 cgam_status cgam_store_fail(cgam_store *store, int code);
 CGAM_NODISCARD cgam_status cgam_store_do(cgam_store *store, const char *sql);
-CGAM_NODISCARD cgam_status cgam_store_ask(cgam_store *store, const char *sql, sqlite3_stmt **out);
+/* Prepares a statement, whose first values are the group's model and engine unless `of` is NULL. */
+CGAM_NODISCARD cgam_status cgam_store_ask(cgam_store *store, const char *sql,
+                                          const cgam_store_group *of, sqlite3_stmt **out);
+/* The one row of numbers that it gives. */
+CGAM_NODISCARD cgam_status cgam_store_numbers(cgam_store *store, const char *sql,
+                                              const cgam_store_group *of, int columns,
+                                              int64_t *out);
 
 /* Makes sure that the model is known; inside a transaction. */
 CGAM_NODISCARD cgam_status cgam_store_model(cgam_store *store, cgam_lm *lm);
@@ -40,7 +46,7 @@ CGAM_NODISCARD cgam_status cgam_store_get(cgam_store *store, const cgam_state_ke
                                           int64_t numbers, float *out, bool *found);
 void cgam_store_widen(cgam_dtype dtype, const void *data, int64_t n, float *out);
 
-/* Model, engine and prompt as the first three values of a statement that is begun anew; the prompt's digest goes into room of the
+/* Model, engine, prompt and dtype as the first values of a statement that is begun anew; the prompt's digest goes into room of the
  * caller's, which the statement borrows until its values are cleared: a copy of SQLite's own may find no memory. */
 enum { CGAM_STORE_DIGEST = 32 };
 void cgam_store_bind(sqlite3_stmt *s, const cgam_state_key *key, uint8_t *digest);
@@ -60,8 +66,6 @@ CGAM_NODISCARD cgam_status cgam_store_put_span(cgam_store *store, const cgam_sta
 CGAM_NODISCARD cgam_status cgam_store_get_spans(cgam_store *store, const cgam_state_key *key,
                                                 const cgam_lm_info *info, cgam_lm_span_sink sink,
                                                 void *user, bool *found);
-/* Adds the spans to what a check counts. */
-CGAM_NODISCARD cgam_status cgam_store_check_tokens(cgam_store *store, cgam_store_verdict *out);
 
 /* The group of that model and engine; NULL: the only one there is. */
 CGAM_NODISCARD cgam_status cgam_store_pick(cgam_store *store, const cgam_store_group *group,

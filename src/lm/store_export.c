@@ -80,28 +80,14 @@ static void sheet_free(sheet *s)
     cgam_free_all(env, s->states, s->tokens, s->ids, s->labels);
 }
 
-static cgam_status ask_group(sheet *s, const char *sql, sqlite3_stmt **ask)
-{
-    cgam_status status = cgam_store_ask(s->store, sql, ask);
-    if (status != CGAM_OK) return status;
-    sqlite3_bind_text(*ask, 1, s->group->model, -1, SQLITE_STATIC);
-    sqlite3_bind_text(*ask, 2, s->group->engine, -1, SQLITE_STATIC);
-    return CGAM_OK;
-}
-
 static cgam_status sheet_new(sheet *s)
 {
-    sqlite3_stmt *ask;
     cgam_env *env = s->store->env;
-    cgam_status status = ask_group(s, count_rows, &ask);
+    int64_t counts[2];
+    cgam_status status = cgam_store_numbers(s->store, count_rows, s->group, 2, counts);
     if (status != CGAM_OK) return status;
-    int code = sqlite3_step(ask);
-    if (code == SQLITE_ROW) {
-        s->capacity = sqlite3_column_int64(ask, 0);
-        s->words_capacity = sqlite3_column_int64(ask, 1);
-    } else status = cgam_store_fail(s->store, code);
-    sqlite3_finalize(ask);
-    if (status != CGAM_OK) return status;
+    s->capacity = counts[0];
+    s->words_capacity = counts[1];
     size_t n = (size_t)s->capacity;
     status = cgam_alloc_all(
         env, "the states of the store",
@@ -194,7 +180,7 @@ static cgam_status read_row(sheet *s, sqlite3_stmt *row)
 static cgam_status read_group(sheet *s)
 {
     sqlite3_stmt *ask;
-    cgam_status status = ask_group(s, each_row, &ask);
+    cgam_status status = cgam_store_ask(s->store, each_row, s->group, &ask);
     if (status != CGAM_OK) return status;
     int code = SQLITE_DONE;
     fputs("row,source,demos,seed,shots,query,label,tokens,token_ids,text\n", s->index);

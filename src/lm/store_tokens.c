@@ -7,25 +7,19 @@
 #include <sodium.h>
 #include <string.h>
 
-static void bind_prompt(sqlite3_stmt *s, const cgam_state_key *key, uint8_t *prompt)
-{
-    cgam_store_bind(s, key, prompt);
-    sqlite3_bind_text(s, 4, cgam_dtype_name(key->dtype), -1, SQLITE_STATIC);
-}
-
 cgam_status cgam_store_put_span(cgam_store *store, const cgam_state_key *key, int64_t first,
                                 int64_t count, const void *data, size_t bytes)
 {
     uint8_t digest[crypto_hash_sha256_BYTES], prompt[CGAM_STORE_DIGEST];
     cgam_status status = CGAM_OK;
     if (first == 0) { /* another run may have cut it otherwise */
-        bind_prompt(store->no_spans, key, prompt);
+        cgam_store_bind(store->no_spans, key, prompt);
         status = cgam_store_finish(store, store->no_spans);
     }
     if (status != CGAM_OK) return status;
     crypto_hash_sha256(digest, data, bytes);
     sqlite3_stmt *put = store->put_span;
-    bind_prompt(put, key, prompt);
+    cgam_store_bind(put, key, prompt);
     sqlite3_bind_int64(put, 5, first);
     sqlite3_bind_int64(put, 6, count);
     sqlite3_bind_blob64(put, 7, data, bytes, SQLITE_STATIC);
@@ -56,7 +50,7 @@ cgam_status cgam_store_get_spans(cgam_store *store, const cgam_state_key *key,
     int code = SQLITE_DONE;
     bool fine = true;
     uint8_t prompt[CGAM_STORE_DIGEST];
-    bind_prompt(ask, key, prompt);
+    cgam_store_bind(ask, key, prompt);
     while (status == CGAM_OK && fine && (code = sqlite3_step(ask)) == SQLITE_ROW) {
         cgam_lm_span span = {.first = sqlite3_column_int64(ask, 2),
                              .count = sqlite3_column_int64(ask, 3)};
@@ -87,29 +81,6 @@ cgam_status cgam_store_tokens(cgam_store *store, cgam_lm *lm, bool exact, cgam_d
     return status == CGAM_OK ? cgam_store_get_spans(store, &key, &info, sink, user, found) : status;
 }
 
-cgam_status cgam_store_check_tokens(cgam_store *store, cgam_store_verdict *out)
-{
-    sqlite3_stmt *ask;
-    cgam_status status = cgam_store_ask(
-        store,
-        "SELECT t.data, t.digest, t.id, t.dtype, m.layers, m.width, t.count FROM span t"
-        " LEFT JOIN model m ON m.sha256 = t.model",
-        &ask);
-    if (status != CGAM_OK) return status;
-    int code;
-    while ((code = sqlite3_step(ask)) == SQLITE_ROW) {
-        size_t one = cgam_store_bytes(sqlite3_column_int64(ask, 4), sqlite3_column_int64(ask, 5),
-                                      (const char *)sqlite3_column_text(ask, 3));
-        int64_t count = sqlite3_column_int64(ask, 6);
-        out->rows++;
-        if (!cgam_store_sound(ask, count > 0 && count <= INT32_MAX ? one * (size_t)count : 0) &&
-            out->bad++ == 0)
-            out->first_bad = sqlite3_column_int64(ask, 2);
-    }
-    sqlite3_finalize(ask);
-    return code == SQLITE_DONE ? CGAM_OK : cgam_store_fail(store, code);
-}
-
 /* ---- Export ------------------------------------------------------------------------------- */
 typedef struct collected {
     cgam_store *store;
@@ -136,25 +107,11 @@ static void collected_free(collected *c)
     "sum(t.count) FROM span t WHERE t.model = s.model AND t.engine = s.engine AND "                \
     "t.prompt = s.prompt AND t.dtype = s.dtype) = s.tokens"
 
-static cgam_status ask_group(const collected *c, const char *sql, sqlite3_stmt **out)
-{
-    cgam_status status = cgam_store_ask(c->store, sql, out);
-    if (status != CGAM_OK) return status;
-    sqlite3_bind_text(*out, 1, c->group->model, -1, SQLITE_STATIC);
-    sqlite3_bind_text(*out, 2, c->group->engine, -1, SQLITE_STATIC);
-    return CGAM_OK;
-}
-
 static cgam_status grow_states(collected *c)
 {
     cgam_env *env = c->store->env;
-    sqlite3_stmt *ask;
-    cgam_status status = ask_group(c, "SELECT count(*)" WHOLE, &ask);
-    if (status != CGAM_OK) return status;
-    int code = sqlite3_step(ask);
-    if (code == SQLITE_ROW) c->capacity = sqlite3_column_int64(ask, 0);
-    else status = cgam_store_fail(c->store, code);
-    sqlite3_finalize(ask);
+    cgam_status status =
+        cgam_store_numbers(c->store, "SELECT count(*)" WHOLE, c->group, 1, &c->capacity);
     if (status != CGAM_OK) return status;
     if (c->capacity < 1)
         return cgam_fail(env, CGAM_E_NOT_FOUND,
@@ -243,7 +200,8 @@ cgam_status cgam_store_export_tokens(cgam_store *store, const cgam_store_group *
     collected c = {.store = store, .group = &found};
     status = grow_states(&c);
     if (status == CGAM_OK)
-        status = ask_group(&c, "SELECT s.ids, s.dtype" WHOLE " ORDER BY s.id", &ask);
+        status =
+            cgam_store_ask(store, "SELECT s.ids, s.dtype" WHOLE " ORDER BY s.id", &found, &ask);
     int code = SQLITE_DONE;
     while (status == CGAM_OK && c.count < c.capacity && (code = sqlite3_step(ask)) == SQLITE_ROW)
         status = read_token_row(&c, ask);
