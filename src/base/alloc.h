@@ -43,4 +43,24 @@ static inline cgam_status cgam_alloc_list(cgam_env *env, const char *what, size_
     return fine ? CGAM_OK : cgam_fail_nomem(env, what);
 }
 
+/* Room for one item more in a list [*capacity] of which `used` are filled: the list doubles where it is full. After
+ * a failure it is as it was. */
+#define cgam_grow(env, what, list_, used, capacity)                                                \
+    cgam_grow_list((env), (what), &(list_), sizeof *(list_), (used), (capacity))
+static inline cgam_status cgam_grow_list(cgam_env *env, const char *what, void *list, size_t size,
+                                         int64_t used, int64_t *capacity)
+{
+    void *old, *larger;
+    if (used < *capacity) return CGAM_OK;
+    int64_t wanted = *capacity ? 2 * *capacity : 64;
+    larger = cgam_alloc(env, (size_t)wanted, size);
+    if (!larger) return cgam_fail_nomem(env, what);
+    memcpy(&old, list, sizeof old);
+    if (used > 0) memcpy(larger, old, (size_t)used * size);
+    cgam_free(env, old);
+    memcpy(list, &larger, sizeof larger);
+    *capacity = wanted;
+    return CGAM_OK;
+}
+
 #endif

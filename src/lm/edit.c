@@ -48,15 +48,8 @@ cgam_lm_edits cgam_edit_set_edits(const cgam_edit_set *set)
 cgam_status cgam_edit_set_add(cgam_edit_set *set, const cgam_lm_edit *edit)
 {
     size_t size = (size_t)set->width * sizeof *edit->vector;
-    if (set->count == set->capacity) {
-        int64_t capacity = 2 * set->capacity + 4;
-        cgam_lm_edit *more = cgam_alloc(set->env, (size_t)capacity, sizeof *more);
-        if (!more) return cgam_fail_nomem(set->env, "edits");
-        if (set->count > 0) memcpy(more, set->edit, (size_t)set->count * sizeof *more);
-        cgam_free(set->env, set->edit);
-        set->edit = more;
-        set->capacity = capacity;
-    }
+    cgam_status status = cgam_grow(set->env, "edits", set->edit, set->count, &set->capacity);
+    if (status != CGAM_OK) return status;
     float *copy = cgam_alloc(set->env, (size_t)set->width, sizeof *copy);
     if (!copy) return cgam_fail_nomem(set->env, "the vector of an edit");
     memcpy(copy, edit->vector, size);

@@ -131,6 +131,7 @@ typedef struct cgam_running {
     const int64_t *layers; /* [layers_count] whose states are wanted */
     int64_t layers_count;
     cgam_lm_span_sink sink;
+    cgam_lm_sink last; /* instead, of last tokens alone */
     void *user;
     /* Continuations to be scored instead: those of prompt i are candidate[first[i] .. first[i + 1]). */
     const cgam_lm_candidate *candidate;

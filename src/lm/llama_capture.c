@@ -107,7 +107,8 @@ cgam_status cgam_running_hand(const cgam_running *r, const cgam_lm_span *span)
     float zero = 0; /* of what is finite: 0 times it */
     for (int64_t i = 0; i < states; i++) zero += 0.0F * span->states[i];
     for (int64_t i = 0; i < scores; i++) zero += 0.0F * span->scores[i];
-    return zero == 0 ? r->sink(r->user, span) : not_finite(r->lm);
+    if (zero != 0) return not_finite(r->lm);
+    return r->sink ? r->sink(r->user, span) : r->last(r->user, span->which, span->states);
 }
 
 typedef struct handing {
@@ -450,49 +451,31 @@ static cgam_status check_wanted(cgam_lm *lm, int64_t count, const cgam_lm_prompt
     return CGAM_OK;
 }
 
-cgam_status cgam_lm_observe(cgam_lm *lm, int64_t count, const cgam_lm_prompt *prompts,
-                            const cgam_lm_observe_opts *opts, cgam_lm_span_sink sink, void *user)
+static cgam_status observe_prompts(cgam_running r)
 {
-    cgam_lm_observe_opts o = opts ? *opts : cgam_lm_observe_opts_default();
-    if (count < 1) return CGAM_OK;
-    cgam_status status = cgam_prompts_check(lm, count, prompts);
-    if (status == CGAM_OK) status = check_wanted(lm, count, prompts, &o);
+    cgam_lm *lm = r.lm;
+    const cgam_lm_observe_opts *o = r.opts;
+    if (r.count < 1) return CGAM_OK;
+    cgam_status status = cgam_prompts_check(lm, r.count, r.prompts);
+    if (status == CGAM_OK) status = check_wanted(lm, r.count, r.prompts, o);
     if (status != CGAM_OK) return status;
     int64_t L = lm->info.layers;
     int64_t *all = cgam_alloc(lm->env, (size_t)L + 1, sizeof *all);
     if (!all) return cgam_fail_nomem(lm->env, "layers");
     for (int64_t l = 0; l <= L; l++) all[l] = l;
-    cgam_running r = {.lm = lm,
-                      .prompts = prompts,
-                      .count = count,
-                      .opts = &o,
-                      .layers = o.layers ? o.layers : all,
-                      .layers_count = !o.states  ? 0
-                                      : o.layers ? o.layers_count
-                                                 : L + 1,
-                      .sink = sink,
-                      .user = user};
+    r.layers = o->layers ? o->layers : all;
+    r.layers_count = !o->states ? 0 : o->layers ? o->layers_count : L + 1;
     status = carry_out(&r, CGAM_SEQUENCES_MAX, observe_by_llama);
     cgam_free(lm->env, all);
     return status;
 }
 
-typedef struct capturing {
-    cgam_lm_sink sink;
-    cgam_status (*batch_end)(void *user);
-    void *user;
-} capturing;
-
-static cgam_status pass_on(void *user, const cgam_lm_span *span)
+cgam_status cgam_lm_observe(cgam_lm *lm, int64_t count, const cgam_lm_prompt *prompts,
+                            const cgam_lm_observe_opts *opts, cgam_lm_span_sink sink, void *user)
 {
-    capturing *c = user;
-    return c->sink(c->user, span->which, span->states);
-}
-
-static cgam_status end_batch(void *user)
-{
-    capturing *c = user;
-    return c->batch_end(c->user);
+    cgam_lm_observe_opts o = opts ? *opts : cgam_lm_observe_opts_default();
+    return observe_prompts((cgam_running){
+        .lm = lm, .prompts = prompts, .count = count, .opts = &o, .sink = sink, .user = user});
 }
 
 cgam_status cgam_lm_capture(cgam_lm *lm, int64_t count, const cgam_lm_prompt *prompts,
@@ -500,12 +483,11 @@ cgam_status cgam_lm_capture(cgam_lm *lm, int64_t count, const cgam_lm_prompt *pr
 {
     cgam_lm_observe_opts o = cgam_lm_observe_opts_default();
     if (opts) o.run = *opts;
-    capturing c = {sink, o.run.batch_end, user};
     if (o.run.exact && o.run.no_states)
         return cgam_fail(lm->env, CGAM_E_ARG, "exact and no_states exclude each other");
     o.states = !o.run.no_states;
-    if (o.run.batch_end) o.run.batch_end = end_batch;
-    return cgam_lm_observe(lm, count, prompts, &o, pass_on, &c);
+    return observe_prompts((cgam_running){
+        .lm = lm, .prompts = prompts, .count = count, .opts = &o, .last = sink, .user = user});
 }
 
 cgam_status cgam_lm_score(cgam_lm *lm, int64_t count, const cgam_lm_prompt *prompts,

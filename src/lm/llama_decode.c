@@ -148,8 +148,8 @@ void cgam_decoder_close(cgam_decoder *d)
 {
     cgam_env *env = d->lm->env;
     if (d->context) d->lm->f->llama_free(d->context);
-    cgam_free_all(env, d->row, d->token, d->pos, d->n_seq, d->seq, d->seq_at, d->logits, d->output,
-                  d->slot, d->states, d->normed, d->edit, d->shown, d->gain, d->bias);
+    cgam_free_all(env, d->row, d->token, d->pos, d->n_seq, d->seq, d->logits, d->output, d->slot,
+                  d->states, d->normed, d->edit, d->shown, d->gain, d->bias);
 }
 
 /* Asked by libllama after every product. */
@@ -164,9 +164,9 @@ static cgam_status alloc_batch(cgam_decoder *d)
     cgam_status status = cgam_alloc_all(
         env, "a batch of prompts", CGAM_ARRAY(d->row, n), CGAM_ARRAY(d->token, n),
         CGAM_ARRAY(d->pos, n), CGAM_ARRAY(d->n_seq, n), CGAM_ARRAY(d->seq, n),
-        CGAM_ARRAY(d->seq_at, n), CGAM_ARRAY(d->logits, n), CGAM_ARRAY(d->output, CGAM_PIECE),
-        CGAM_ARRAY(d->slot, L + 1), CGAM_ZEROS(d->shown, L + 1), CGAM_ARRAY(d->gain, width),
-        CGAM_ARRAY(d->bias, width), CGAM_ARRAY(d->normed, width), CGAM_ARRAY(d->edit, width),
+        CGAM_ARRAY(d->logits, n), CGAM_ARRAY(d->output, CGAM_PIECE), CGAM_ARRAY(d->slot, L + 1),
+        CGAM_ZEROS(d->shown, L + 1), CGAM_ARRAY(d->gain, width), CGAM_ARRAY(d->bias, width),
+        CGAM_ARRAY(d->normed, width), CGAM_ARRAY(d->edit, width),
         CGAM_ARRAY(d->states, layers * CGAM_PIECE * width));
     if (status != CGAM_OK) return status;
     for (size_t l = 0; l <= L; l++) d->slot[l] = -1;
@@ -265,12 +265,11 @@ void cgam_decoder_append(cgam_decoder *d, const int32_t *tokens, int64_t count, 
 {
     for (int64_t k = 0; k < count; k++, d->rows++) {
         int64_t at = d->rows;
-        d->row[at] = (cgam_decoder_row){tokens[k], seq, position + k, which};
+        d->row[at] = (cgam_decoder_row){seq, position + k, which};
         d->token[at] = tokens[k];
         d->pos[at] = (llama_pos)(position + k);
         d->n_seq[at] = 1;
-        d->seq[at] = seq;
-        d->seq_at[at] = &d->seq[at];
+        d->seq[at] = &d->row[at].seq;
         d->logits[at] = position + k >= wanted;
     }
 }
@@ -308,7 +307,7 @@ static cgam_status decode_piece(cgam_decoder *d, int64_t from, int64_t tokens)
                                 .token = d->token + from,
                                 .pos = d->pos + from,
                                 .n_seq_id = d->n_seq + from,
-                                .seq_id = d->seq_at + from,
+                                .seq_id = d->seq + from,
                                 .logits = d->logits + from};
     memset(d->shown, 0, (size_t)d->lm->info.layers + 1);
     d->has_norm = false;

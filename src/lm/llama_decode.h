@@ -23,7 +23,7 @@ typedef struct cgam_decoder_opts {
 
 /* A token of the batch. */
 typedef struct cgam_decoder_row {
-    int32_t token, seq;
+    int32_t seq;
     int64_t position;
     int64_t prompt; /* whose edits it has */
 } cgam_decoder_row;
@@ -37,7 +37,7 @@ typedef struct cgam_decoder {
     llama_token *token; /* the same as libllama wants it */
     llama_pos *pos;
     int32_t *n_seq;
-    llama_seq_id *seq, **seq_at;
+    llama_seq_id **seq;
     int8_t *logits;
 
     /* The piece in flight: rows [from, from + tokens). */
