@@ -516,11 +516,9 @@ static json_t *threshold_json(const cgam_trial *t, const double *bound, const do
     json_t *o = json_object();
     double top = 0;
     for (int64_t l = 0; l < t->layers; l++) top = fmax(top, bound[l]);
-    cgam_json_put_real(o, "accuracy", bound[t->layers - 1]);
-    cgam_json_put_real(o, "auc", auc[t->layers - 1]);
-    cgam_json_put_real(o, "bound", top);
-    cgam_json_put(o, "by_layer", cgam_json_reals(bound, t->layers, 1));
-    cgam_json_put(o, "auc_by_layer", cgam_json_reals(auc, t->layers, 1));
+    cgam_json_add(o, "accuracy=%g auc=%g bound=%g by_layer=%p auc_by_layer=%p",
+                  bound[t->layers - 1], auc[t->layers - 1], top,
+                  cgam_json_reals(bound, t->layers, 1), cgam_json_reals(auc, t->layers, 1));
     return o;
 }
 
@@ -549,8 +547,8 @@ cgam_status cgam_trial_put_borders(const cgam_trial *t, json_t *baselines)
         status = cgam_baseline_threshold(env, t->n, gap, target, !t->opts->in_sample, &bound[l]);
     }
     if (status == CGAM_OK) {
-        cgam_json_put(baselines, "centred", centred_json(t, right, own, held, by_layer));
-        cgam_json_put(baselines, "threshold",
+        cgam_json_add(baselines, "centred=%p threshold=%p",
+                      centred_json(t, right, own, held, by_layer),
                       used == 2 ? threshold_json(t, bound, auc) : json_null());
     }
     cgam_free_all(env, scores, gap, target, right, own, held, bound, auc, by_layer);

@@ -1,6 +1,6 @@
 /* dataset.c: examples and labels, whatever file they came from. */
 #include "lab/language/dataset.h"
-#include "io/file.h"
+#include "base/alloc.h"
 #include "io/json.h"
 #include "lab/embedded.h"
 
@@ -35,21 +35,6 @@ static cgam_status new_dataset(cgam_env *env, const char *template, bool facts, 
     return CGAM_OK;
 }
 
-/* Room for one more in a list that doubles. */
-static cgam_status grow_list(cgam_env *env, void **list, int64_t used, int64_t *capacity,
-                             size_t size)
-{
-    if (used < *capacity) return CGAM_OK;
-    int64_t wanted = *capacity ? 2 * *capacity : 64;
-    void *larger = cgam_alloc(env, (size_t)wanted, size);
-    if (!larger) return cgam_fail_nomem(env, "a dataset");
-    if (used > 0) memcpy(larger, *list, (size_t)used * size);
-    cgam_free(env, *list);
-    *list = larger;
-    *capacity = wanted;
-    return CGAM_OK;
-}
-
 /* A copy without outer blanks, and with one blank where there were several or a control
  * character. NULL when out of memory. */
 static char *clean_copy(cgam_env *env, const char *text, size_t length)
@@ -69,10 +54,8 @@ static char *clean_copy(cgam_env *env, const char *text, size_t length)
 static cgam_status add_label(cgam_dataset *set, const char *key, size_t key_length,
                              const char *word, size_t word_length)
 {
-    void *list = set->label;
     cgam_status status =
-        grow_list(set->env, &list, set->labels, &set->labels_capacity, sizeof *set->label);
-    set->label = list;
+        cgam_grow(set->env, "a dataset", set->label, set->labels, &set->labels_capacity);
     if (status != CGAM_OK) return status;
     cgam_label *l = &set->label[set->labels++];
     *l = (cgam_label){clean_copy(set->env, key, key_length),
@@ -113,10 +96,8 @@ static cgam_status add_example(cgam_dataset *set, const char *where, const char 
                                const char *label)
 {
     cgam_env *env = set->env;
-    void *list = set->example;
     cgam_status status =
-        grow_list(env, &list, set->examples, &set->examples_capacity, sizeof *set->example);
-    set->example = list;
+        cgam_grow(env, "a dataset", set->example, set->examples, &set->examples_capacity);
     if (status != CGAM_OK) return status;
     char *words = clean_copy(env, text, strlen(text)), *key = clean_copy(env, label, strlen(label));
     if (!words || !key) status = cgam_fail_nomem(env, "an example");
@@ -189,9 +170,6 @@ cgam_status cgam_dataset_shipped(cgam_env *env, const char *name, const char *la
 /* ---- Files ----------------------------------------------------------------------------------- */
 /* The publishers' formats. A file is mapped and cut into lines or CSV records; each
  * format turns one of them into a text and a label. */
-
-const char *const cgam_dataset_formats[] = {"tsv",  "facts", "sst2",  "agnews",
-                                            "trec", "lama",  "pairs", NULL};
 
 enum { FIELDS = 3, LINE_MAX_BYTES = 1 << 24, WHERE = 160 };
 
@@ -492,6 +470,7 @@ static cgam_status lama_template(cgam_env *env, const char *path, char *template
 typedef enum cut { LINES, RECORDS, WHOLE } cut; /* what is read at once */
 
 typedef struct format {
+    const char *name;
     cgam_status (*read)(reader *r);
     cut by;
     bool facts;
@@ -499,22 +478,21 @@ typedef struct format {
 } format;
 
 static const format formats[] = {
-    /* in the order of cgam_dataset_formats */
-    {read_tsv, LINES, false, "Text: {x}\nLabel: {y}\n\n", NULL},
-    {read_facts, LINES, true, "{x}: {y}\n", NULL},
-    {read_sst2, LINES, false, "Review: {x}\nSentiment: {y}\n\n", "0=negative,1=positive"},
-    {read_agnews, RECORDS, false, "Article: {x}\nTopic: {y}\n\n",
+    {"tsv", read_tsv, LINES, false, "Text: {x}\nLabel: {y}\n\n", NULL},
+    {"facts", read_facts, LINES, true, "{x}: {y}\n", NULL},
+    {"sst2", read_sst2, LINES, false, "Review: {x}\nSentiment: {y}\n\n", "0=negative,1=positive"},
+    {"agnews", read_agnews, RECORDS, false, "Article: {x}\nTopic: {y}\n\n",
      "1=World,2=Sports,3=Business,4=Technology"},
-    {read_trec, LINES, false, "Question: {x}\nType: {y}\n\n",
+    {"trec", read_trec, LINES, false, "Question: {x}\nType: {y}\n\n",
      "ABBR=Abbreviation,ENTY=Entity,DESC=Description,HUM=Person,LOC=Location,NUM=Number"},
-    {read_lama, LINES, true, NULL, NULL},
-    {read_pairs, WHOLE, true, cgam_dataset_qa, NULL},
+    {"lama", read_lama, LINES, true, NULL, NULL},
+    {"pairs", read_pairs, WHOLE, true, cgam_dataset_qa, NULL},
 };
 
 static const format *format_named(const char *name)
 {
-    for (int i = 0; cgam_dataset_formats[i]; i++)
-        if (strcmp(name, cgam_dataset_formats[i]) == 0) return &formats[i];
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        if (strcmp(name, formats[i].name) == 0) return &formats[i];
     return NULL;
 }
 

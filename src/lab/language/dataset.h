@@ -32,7 +32,7 @@ struct cgam_dataset {
     char *template; /* used when none is given: "Review: {x}\nSentiment: {y}\n\n" */
 };
 
-/* Formats of files; NULL ends.
+/* Formats of files:
  *   tsv     label<TAB>text; labels as in `labels`, else each is its own word
  *   facts   subject<TAB>object
  *   sst2    GLUE's TSV: a header, then sentence<TAB>label
@@ -41,7 +41,6 @@ struct cgam_dataset {
  *   lama    JSON lines of one relation (T-REx, Google-RE; its template is looked up in
  *           relations.jsonl beside it or one folder up) or of masked sentences (SQuAD)
  *   pairs   a JSON array of {"input": text, "output": text}; the outputs are the labels */
-extern const char *const cgam_dataset_formats[];
 
 /* labels: "0=negative,1=positive", NULL = the format's own. Gives *out; cgam_dataset_close. */
 CGAM_NODISCARD cgam_status cgam_dataset_open(cgam_env *env, const char *format, const char *path,

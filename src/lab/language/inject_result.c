@@ -71,15 +71,12 @@ static void put_share(const injection *t, json_t *to, const char *name, const in
 static void put_choice(const injection *t, json_t *to, const choice *c, const bool *right)
 {
     const cell *all = &t->cells[c->cell[2]];
-    cgam_json_put_text(to, "kind", kind_names[all->kind]);
-    cgam_json_put_int(to, "layer", all->layer);
-    cgam_json_put_real(to, "scale", all->scale);
-    cgam_json_put_real(to, "accuracy",
-                       (double)count_hits(t, c->cell[2], false, 2) / (double)t->judge.counted);
+    cgam_json_add(to, "kind=%s layer=%jd scale=%g accuracy=%g", kind_names[all->kind], all->layer,
+                  all->scale,
+                  (double)count_hits(t, c->cell[2], false, 2) / (double)t->judge.counted);
     put_share(t, to, "held_out", t->judge.target, right, NULL);
     cgam_lm_put_right(t->env, to, "right", t->n, t->judge.target, right);
-    cgam_json_put_real(to, "held_out_ties", c->held_out_ties);
-    cgam_json_put_real(to, "tied", c->tied);
+    cgam_json_add(to, "held_out_ties=%g tied=%g", c->held_out_ties, c->tied);
     json_t *halves = json_array();
     for (int h = 0; h < 2; h++) {
         const cell *one = &t->cells[c->cell[h]];
@@ -104,12 +101,8 @@ static void put_cells(injection *t, json_t *entry)
         for (int64_t i = 0; i < t->n; i++)
             if (t->judge.target[i] >= 0) f1 += t->f1[c * t->n + i] / (double)t->judge.counted;
         bool texts = t->judge.how == CGAM_ANSWER_GENERATE;
-        json_t *o = json_object();
-        cgam_json_put_text(o, "kind", kind_names[one->kind]);
-        cgam_json_put_int(o, "layer", one->layer);
-        cgam_json_put_real(o, "scale", one->scale);
-        cgam_json_put_real(o, "accuracy", s.mean);
-        cgam_json_put_real(o, "se", s.se);
+        json_t *o = cgam_json_object("kind=%s layer=%jd scale=%g accuracy=%g se=%g",
+                                     kind_names[one->kind], one->layer, one->scale, s.mean, s.se);
         if (texts) cgam_json_put_real(o, "f1", f1);
         json_array_append_new(list, o);
         cgam_lm_result_row(t->result, 0,
@@ -169,9 +162,7 @@ void cgam_inject_put(injection *t, const choice *chosen, json_t *entry)
         cgam_lm_put_right(t->env, controls, name, t->n, target, marks_of(t, CONTROL + i));
     }
     cgam_json_put_text(controls, "other_task_dataset", t->other_name);
-    cgam_json_put(entry, "best", best);
-    cgam_json_put(entry, "by_kind", kinds);
-    cgam_json_put(entry, "controls", controls);
+    cgam_json_add(entry, "best=%p by_kind=%p controls=%p", best, kinds, controls);
     put_differences(t, entry);
 }
 
@@ -270,10 +261,7 @@ static void put_rows(cgam_lm_result *r, int64_t task, const json_t *doc)
     json_array_foreach(json_object_get(doc, "shots"), i, entry)
     {
         double row[PATHS + 1] = {(double)task};
-        for (int p = 0; p < PATHS; p++) {
-            const json_t *value = cgam_json_at(entry, paths[p]);
-            row[p + 1] = json_is_number(value) ? json_number_value(value) : (double)NAN;
-        }
+        for (int p = 0; p < PATHS; p++) row[p + 1] = cgam_json_get_real(entry, paths[p]);
         cgam_lm_result_row(r, 0, row);
     }
 }
@@ -311,10 +299,8 @@ cgam_status cgam_lm_inject_suite(cgam_env *env, const cgam_lm_study_opts *study,
         json_array_append_new(tasks, task);
         cgam_lm_result_free(one);
     }
-    cgam_json_put_text(r->doc, "suite", words);
-    cgam_json_put_text(r->doc, "answer",
-                       cgam_lm_answer_name(opts ? opts->answer : CGAM_ANSWER_FIRST));
-    cgam_json_put(r->doc, "tasks", tasks);
+    cgam_json_add(r->doc, "suite=%s answer=%s tasks=%p", words,
+                  cgam_lm_answer_name(opts ? opts->answer : CGAM_ANSWER_FIRST), tasks);
     for (int64_t i = 0; i < s.count; i++) cgam_free(env, s.name[i]);
     cgam_lm_study_close(s.study);
     return cgam_lm_result_end(r, status, out);

@@ -264,8 +264,7 @@ static cgam_status add_curve(cgam_lm_study *study, cgam_lm_result *r, int64_t k,
     int64_t L = study->info.layers + 1, d = study->info.width, n = task->queries;
     float *states;
     cgam_status status = cgam_lm_states(study, task, k, CGAM_DEMOS_TRUE, &states);
-    double work = cgam_lm_reading_work(study, CGAM_WORK_PROBE * (double)(n * L));
-    cgam_lm_work_begin(study, work);
+    cgam_lm_work_readings(study, CGAM_WORK_PROBE * (double)(n * L));
     for (int64_t l = 0; l < L && status == CGAM_OK; l++) {
         double p;
         status = cgam_probe_separability(env, n, d, states + l * d, L * d, target, &p);

@@ -19,7 +19,8 @@ CGAM_NAMES(cgam_lm_part, cgam_lm_part, "neff", "sweep", "steer", "probe", "injec
  * of different parts are run once where there is a store, and again by each part where there is none. */
 
 /* ---- Work in hand -------------------------------------------------------------------------- */
-double cgam_lm_reading_work(const cgam_lm_study *study, double states)
+/* What so many states cost to read, in tokens. */
+static double reading_work(const cgam_lm_study *study, double states)
 {
     const cgam_lm_info *m = &study->info;
     return states * (double)m->vocab * (double)m->width /
@@ -30,6 +31,11 @@ void cgam_lm_work_begin(cgam_lm_study *study, double work)
 {
     study->plan.done += study->plan.now;
     study->plan.now = work;
+}
+
+void cgam_lm_work_readings(cgam_lm_study *study, double states)
+{
+    cgam_lm_work_begin(study, reading_work(study, states));
 }
 
 void cgam_lm_work_tell(cgam_lm_study *study, const char *what, int64_t done, int64_t total)
@@ -161,7 +167,7 @@ static cgam_status plan_part(cgam_lm_study *study, cgam_lm_part part, const cgam
         break;
     case CGAM_LM_EXPERIMENTS: break;
     }
-    study->plan.total += cgam_lm_reading_work(study, states);
+    study->plan.total += reading_work(study, states);
     return status;
 }
 
@@ -181,7 +187,7 @@ static cgam_status plan_parts(cgam_lm_study *study, const cgam_lm_task *facts)
 cgam_status cgam_lm_plan_readings(cgam_lm_study *study, double states)
 {
     if (!study->told.report || study->plan.total > 0) return CGAM_OK;
-    study->plan.total = cgam_lm_reading_work(study, states);
+    study->plan.total = reading_work(study, states);
     return plan_shots(study, &study->task, CGAM_DEMOS_TRUE);
 }
 

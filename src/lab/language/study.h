@@ -47,7 +47,7 @@ typedef struct cgam_lm_study_opts {
                             sentiment, or eval where that is given */
     const char *eval;      /* file of queries, instead of a dataset */
     const char *train;     /* file of demonstrations; default NULL = what is left of the queries' */
-    const char *format;    /* of both, one of cgam_dataset_formats; default "tsv" */
+    const char *format;    /* of both, as in dataset.h; default "tsv" */
     const char *relation;  /* of lama; default "P36" */
     const char *wording;   /* template with {x}, {y}, \n, \t, \\; default NULL = the data's own */
     const char *labels;    /* "KEY=WORD,.."; default NULL = the data's own */
@@ -338,10 +338,9 @@ cgam_status cgam_lm_plan_readings(cgam_lm_study *study, double states);
 /* Tokens of those prompts that the store does not have. */
 cgam_status cgam_lm_states_work(cgam_lm_study *study, const cgam_lm_task *task, int64_t k,
                                 cgam_demos demos, double *tokens);
-/* What so many states cost to read, in tokens. */
-double cgam_lm_reading_work(const cgam_lm_study *study, double states);
-/* What was in hand is done; then so much is, or the prompts as planned. */
+/* What was in hand is done; then so much is, or so many states are read, or the prompts as planned. */
 void cgam_lm_work_begin(cgam_lm_study *study, double work);
+void cgam_lm_work_readings(cgam_lm_study *study, double states);
 void cgam_lm_work_states(cgam_lm_study *study, const cgam_lm_task *task, int64_t k,
                          cgam_demos demos);
 /* Tells how many of its layers are done. */
@@ -377,10 +376,11 @@ struct cgam_lm_result {
     int64_t tables;
     cgam_table table[CGAM_LM_TABLES];
     double *cells[CGAM_LM_TABLES];
-    char **names[CGAM_LM_TABLES];     /* of rows that have one, else NULL */
-    int64_t capacity[CGAM_LM_TABLES]; /* rows */
-    bool lost;                        /* a row found no memory */
-    char *words[CGAM_LM_EXPERIMENTS]; /* of tables that were kept */
+    char **names[CGAM_LM_TABLES];           /* of rows that have one, else NULL */
+    int64_t capacity[CGAM_LM_TABLES];       /* numbers in cells */
+    int64_t names_capacity[CGAM_LM_TABLES]; /* rows in names */
+    bool lost;                              /* a row found no memory */
+    char *words[CGAM_LM_EXPERIMENTS];       /* of tables that were kept */
 };
 
 /* An empty result; what the study has collected is counted from here. */

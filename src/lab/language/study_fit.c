@@ -413,8 +413,7 @@ static cgam_status run_layers(cgam_fitting *f, json_t *doc)
     double *row = cgam_alloc(f->env, (size_t)(f->layers * CGAM_CURVE_COLUMNS), sizeof *row);
     cgam_status status = row ? CGAM_OK : cgam_fail_nomem(f->env, "a curve");
     int64_t first = f->opts->no_curve ? f->layers - 1 : 0;
-    double states = CGAM_WORK_FIT * (double)(f->n * (f->layers - first));
-    cgam_lm_work_begin(f->study, cgam_lm_reading_work(f->study, states));
+    cgam_lm_work_readings(f->study, CGAM_WORK_FIT * (double)(f->n * (f->layers - first)));
     for (int64_t i = first; i < f->layers && status == CGAM_OK; i++) {
         bool last = i == f->layers - 1; /* more than its row is wanted of it */
         int64_t layer = last ? f->layer : i < f->layer ? i : i + 1;

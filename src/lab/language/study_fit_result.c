@@ -97,11 +97,8 @@ static cgam_status put_divergence(const cgam_fitting *f, json_t *to, int way)
 
 static json_t *refined_json(const cgam_fit_refined *r)
 {
-    json_t *o = json_object();
-    cgam_json_put_real(o, "before", r->before);
-    cgam_json_put_real(o, "after", r->after);
-    cgam_json_put_int(o, "iterations", r->iterations);
-    cgam_json_put_int(o, "evaluations", r->evaluations);
+    json_t *o = cgam_json_object("before=%g after=%g iterations=%jd evaluations=%jd", r->before,
+                                 r->after, r->iterations, r->evaluations);
     return o;
 }
 
@@ -113,29 +110,23 @@ cgam_status cgam_fit_put(const cgam_fitting *f, json_t *doc)
     size_t used = 0;
     cgam_lm_result_describe(f->result, f->study, &f->task[0]);
     for (int64_t t = 0; t < f->tasks; t++) {
-        json_t *one = json_object();
-        cgam_json_put_text(one, "task", f->task[t].name);
-        cgam_json_put_int(one, "queries", counted(f, f->first[t], f->first[t + 1]));
+        json_t *one = cgam_json_object("task=%s queries=%jd", f->task[t].name,
+                                       counted(f, f->first[t], f->first[t + 1]));
         put_ways(f, one, f->first[t], f->first[t + 1]);
-        cgam_json_put_real(one, "rho_left_out", f->tasks > 1 ? f->rho_left_out[t] : (double)NAN);
-        cgam_json_put_text(one, "source", f->task[t].source);
-        cgam_json_put_text(one, "answer", cgam_lm_answer_name(cgam_lm_task_answer(&f->task[t])));
+        cgam_json_add(one, "rho_left_out=%g source=%s answer=%s",
+                      f->tasks > 1 ? f->rho_left_out[t] : (double)NAN, f->task[t].source,
+                      cgam_lm_answer_name(cgam_lm_task_answer(&f->task[t])));
         cgam_lm_put_labels(one, &f->task[t]);
         json_array_append_new(tasks, one);
         if (used < sizeof name)
             used += (size_t)snprintf(name + used, sizeof name - used, "%s%s", t ? ", " : "",
                                      f->task[t].name);
     }
-    cgam_json_put_text(doc, "dataset", name);
-    cgam_json_put_int(doc, "queries", f->n);
-    cgam_json_put_int(doc, "counted", counted(f, 0, f->n));
-    cgam_json_put_text(doc, "method", cgam_fit_method_name(o->method));
-    cgam_json_put_text(doc, "from", o->from_query ? "query" : "context");
-    cgam_json_put_int(doc, "layer", f->layer);
-    cgam_json_put_int(doc, "k", f->k);
+    cgam_json_add(doc, "dataset=%s queries=%jd counted=%jd method=%s from=%s layer=%jd k=%jd", name,
+                  f->n, counted(f, 0, f->n), cgam_fit_method_name(o->method),
+                  o->from_query ? "query" : "context", f->layer, f->k);
     if (f->lowrank) cgam_json_put_int(doc, "rank", o->rank);
-    cgam_json_put_real(doc, "rho", f->rho);
-    cgam_json_put(doc, "rho_halves", cgam_json_reals(f->rho_half, 2, 1));
+    cgam_json_add(doc, "rho=%g rho_halves=%p", f->rho, cgam_json_reals(f->rho_half, 2, 1));
     put_ways(f, doc, 0, f->n);
     cgam_json_put(doc, "by_task", tasks);
     cgam_status status = CGAM_OK;
@@ -146,7 +137,6 @@ cgam_status cgam_fit_put(const cgam_fitting *f, json_t *doc)
     cgam_json_put(doc, "kl", kl);
     for (int i = 0; i < 3 && f->lowrank; i++)
         json_array_append_new(refined, refined_json(&f->refined[i]));
-    cgam_json_put(doc, "refined", refined);
-    cgam_json_put_text(doc, "saved", o->save);
+    cgam_json_add(doc, "refined=%p saved=%s", refined, o->save);
     return status;
 }

@@ -108,18 +108,14 @@ static void put_mode(gating *g, gated *s, double alpha, const cgam_gates_answers
     }
     for (int over = 0; over < 2; over++) share[over] = cgam_trial_share(&g->trial, right[over]);
     double unique = coupled ? m.unique : (double)NAN, settled = coupled ? m.settled : (double)NAN;
-    cgam_json_put_real(o, "alpha", alpha);
-    cgam_json_put_text(o, "mode", cgam_mode_name(coupled ? CGAM_COUPLED : CGAM_FIRST));
-    cgam_json_put_real(o, "lambda", 0.5 * (out->lambda[0] + out->lambda[1]));
-    cgam_json_put(o, "lambdas", cgam_json_reals(out->lambda, 2, 1));
+    cgam_json_add(o, "alpha=%g mode=%s lambda=%g lambdas=%p", alpha,
+                  cgam_mode_name(coupled ? CGAM_COUPLED : CGAM_FIRST),
+                  0.5 * (out->lambda[0] + out->lambda[1]), cgam_json_reals(out->lambda, 2, 1));
     cgam_lm_put_overs(g->study, o, g->n, g->trial.target, (const bool *const *)right, false);
-    cgam_json_put_real(o, "neff", m.neff);
-    cgam_json_put_real(o, "neff_ipr", m.neff_ipr);
-    cgam_json_put_real(o, "argmax_changed", m.changed);
-    cgam_json_put_real(o, "label_changed", m.label_changed);
-    cgam_json_put_real(o, "p_max", m.p);
-    cgam_json_put_real(o, "unique_share", unique);
-    cgam_json_put_real(o, "settled_share", settled);
+    cgam_json_add(o,
+                  "neff=%g neff_ipr=%g argmax_changed=%g label_changed=%g p_max=%g unique_share=%g "
+                  "settled_share=%g",
+                  m.neff, m.neff_ipr, m.changed, m.label_changed, m.p, unique, settled);
     json_array_append_new(s->grid, o);
     cgam_lm_result_row(g->result, GRID_TABLE,
                        (double[]){(double)s->k, alpha, coupled, out->lambda[0], out->lambda[1],
@@ -148,13 +144,11 @@ static void put_own(gating *g, const gated *s, json_t *entry, const char *name, 
 static json_t *shot_json(gating *g, gated *s)
 {
     json_t *entry = json_object(), *layers = json_array();
-    cgam_json_put_int(entry, "k", s->k);
-    cgam_json_put_int(entry, "queries", g->trial.counted);
-    cgam_json_put_int(entry, "left_out", g->n - g->trial.counted);
+    cgam_json_add(entry, "k=%jd queries=%jd left_out=%jd", s->k, g->trial.counted,
+                  g->n - g->trial.counted);
     for (int h = 0; h < 2; h++) {
-        json_t *o = json_object();
-        cgam_json_put_int(o, "context_layer", s->layer[h].context);
-        cgam_json_put_int(o, "query_layer", s->layer[h].query);
+        json_t *o = cgam_json_object("context_layer=%jd query_layer=%jd", s->layer[h].context,
+                                     s->layer[h].query);
         json_array_append_new(layers, o);
     }
     cgam_json_put(entry, "layers", layers);
@@ -185,24 +179,20 @@ static void put_gates(gating *g)
     cgam_bank_info bank = cgam_bank_describe(g->bank);
     const cgam_critical *crit = &info.critical;
     cgam_lm_result_describe(g->result, g->study, g->trial.task);
-    cgam_json_put_text(doc, "answer", cgam_lm_answer_name(cgam_lm_task_answer(g->trial.task)));
-    cgam_json_put_text(doc, "rows", g->opts->unit ? "unit" : "raw");
-    cgam_json_put_real(doc, "alpha_crit", isnan(crit->alpha) ? crit->alpha_lo : crit->alpha);
-    cgam_json_put(doc, "alpha_crit_bounds",
-                  cgam_json_reals((double[]){crit->alpha_lo, crit->alpha_hi}, 2, 1));
-    cgam_json_put_real(doc, "norm_min", bank.norm_min);
-    cgam_json_put_real(doc, "norm_max", bank.norm_max);
-    cgam_json_put_real(doc, "mu_min", info.gram.mu_min);
-    cgam_json_put_real(doc, "mu_max", info.gram.mu_max);
-    cgam_json_put_int(doc, "rank", info.gram.rank);
+    cgam_json_add(
+        doc,
+        "answer=%s rows=%s alpha_crit=%g alpha_crit_bounds=%p norm_min=%g norm_max=%g mu_min=%g "
+        "mu_max=%g rank=%jd",
+        cgam_lm_answer_name(cgam_lm_task_answer(g->trial.task)), g->opts->unit ? "unit" : "raw",
+        isnan(crit->alpha) ? crit->alpha_lo : crit->alpha,
+        cgam_json_reals((double[]){crit->alpha_lo, crit->alpha_hi}, 2, 1), bank.norm_min,
+        bank.norm_max, info.gram.mu_min, info.gram.mu_max, info.gram.rank);
     put_spectrum(g, &info);
-    cgam_json_put_text(doc, "over", cgam_sweep_over_name(g->opts->over));
-    cgam_json_put_text(doc, "lambda_scale", g->opts->absolute ? "absolute" : "relative");
-    cgam_json_put_bool(doc, "in_sample", g->opts->in_sample);
-    cgam_json_put(doc, "alphas", cgam_json_reals(g->alpha, g->alphas, 1));
-    cgam_json_put_real(seconds, "set_up", g->seconds.set_up);
-    cgam_json_put_real(seconds, "first", g->seconds.first);
-    cgam_json_put_real(seconds, "coupled", g->seconds.coupled);
+    cgam_json_add(doc, "over=%s lambda_scale=%s in_sample?=%d alphas=%p",
+                  cgam_sweep_over_name(g->opts->over), g->opts->absolute ? "absolute" : "relative",
+                  g->opts->in_sample, cgam_json_reals(g->alpha, g->alphas, 1));
+    cgam_json_add(seconds, "set_up=%g first=%g coupled=%g", g->seconds.set_up, g->seconds.first,
+                  g->seconds.coupled);
     cgam_json_put(doc, "seconds", seconds);
     for (int64_t k = 0; k < g->count; k++) json_array_append_new(shots, shot_json(g, &g->shot[k]));
     cgam_json_put(doc, "shots", shots);
@@ -238,8 +228,7 @@ static cgam_status sweep_layers(gating *g, gated *s, const cgam_sweep_input *in,
     }
     int64_t first = o->context_layer >= 0 ? o->context_layer : 0;
     int64_t count = o->context_layer >= 0 ? 1 : g->layers;
-    cgam_lm_work_begin(
-        g->study, cgam_lm_reading_work(g->study, CGAM_WORK_SWEEP * (double)(g->n * over.layers)));
+    cgam_lm_work_readings(g->study, CGAM_WORK_SWEEP * (double)(g->n * over.layers));
     status = cgam_sweep_new(g->lens, &over, count, contexts + 2 * first * g->d, &g->study->progress,
                             &sweep);
     if (status == CGAM_OK) status = cgam_sweep_choose(sweep, o->over, 0, count, NULL, &best);
@@ -431,8 +420,7 @@ static cgam_status open_bank(gating *g)
                                &opts, &g->unit);
         g->bank = g->unit;
     }
-    cgam_lm_work_begin(g->study,
-                       cgam_lm_reading_work(g->study, GATES_WORK_SPECTRUM * (double)g->d));
+    cgam_lm_work_readings(g->study, GATES_WORK_SPECTRUM * (double)g->d);
     return status == CGAM_OK ? cgam_gates_new(g->bank, &g->study->progress, &g->gates) : status;
 }
 
@@ -476,7 +464,7 @@ static cgam_status run_alphas(gating *g)
     for (int64_t i = 0; i < g->alphas && status == CGAM_OK; i++) {
         cgam_gates_answers out[CGAM_SHOTS_MAX];
         memset(out, 0, sizeof out);
-        cgam_lm_work_begin(g->study, cgam_lm_reading_work(g->study, work_of(g)));
+        cgam_lm_work_readings(g->study, work_of(g));
         cgam_progress_count(&g->study->progress, "gates", i, g->alphas, "alphas");
         for (int64_t k = 0; k < g->count; k++) {
             asked[k] = g->shot[k].asked;

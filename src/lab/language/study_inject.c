@@ -60,17 +60,10 @@ static const float *vector_for(const injection *t, const source *s, const cell *
                           : s->with + (dummy_of(s, i, half) * t->layers + c->layer) * t->d;
 }
 
-static double norm_of(const float *v, int64_t d)
-{
-    double sum = 0;
-    for (int64_t j = 0; j < d; j++) sum += (double)v[j] * (double)v[j];
-    return sqrt(sum);
-}
-
 /* v / |v| times a norm. */
 static void scale_to_norm(float *v, int64_t d, double norm)
 {
-    double own = norm_of(v, d), factor = own > 0 ? norm / own : 0;
+    double own = cgam_sweep_norm(v, d), factor = own > 0 ? norm / own : 0;
     for (int64_t j = 0; j < d; j++) v[j] = (float)(factor * (double)v[j]);
 }
 
@@ -78,7 +71,7 @@ static void scale_to_norm(float *v, int64_t d, double norm)
 static void control_vector(const injection *t, int control, const cell *c, int64_t i, int64_t half,
                            float *out)
 {
-    double norm = norm_of(vector_for(t, &t->truth, c, i, half), t->d);
+    double norm = cgam_sweep_norm(vector_for(t, &t->truth, c, i, half), t->d);
     if (control == FLIPPED || control == OTHER_TASK) {
         memcpy(out, vector_for(t, control == FLIPPED ? &t->flipped : &t->other, c, i, half),
                (size_t)t->d * sizeof *out);
@@ -331,9 +324,8 @@ static cgam_status add_shots(injection t, int64_t k, json_t *shots)
     if (status == CGAM_OK) status = run_plain(&t, k, t.truth.with, marks_of(&t, ICL));
     if (status == CGAM_OK) status = run_readout(&t);
     if (status == CGAM_OK) status = run_cells(&t);
-    cgam_json_put_int(entry, "k", k);
-    cgam_json_put_int(entry, "queries", t.judge.counted);
-    cgam_json_put_int(entry, "left_out", t.n - t.judge.counted);
+    cgam_json_add(entry, "k=%jd queries=%jd left_out=%jd", k, t.judge.counted,
+                  t.n - t.judge.counted);
     if (status == CGAM_OK) {
         choice best = cgam_inject_choose(&t, KINDS, marks_of(&t, BEST));
         status = run_controls(&t, &best);
@@ -434,9 +426,8 @@ cgam_status cgam_lm_inject(cgam_lm_study *study, const cgam_lm_inject_opts *opts
     for (int64_t i = 1; i < study->n_shots && status == CGAM_OK; i++)
         status = add_shots(t, study->shots[i], shots);
     cgam_lm_result_describe(t.result, study, &study->task);
-    cgam_json_put_text(t.result->doc, "answer", cgam_lm_answer_name(o.answer));
-    cgam_json_put_text(t.result->doc, "projection", o.projection);
-    cgam_json_put(t.result->doc, "shots", shots);
+    cgam_json_add(t.result->doc, "answer=%s projection=%s shots=%p", cgam_lm_answer_name(o.answer),
+                  o.projection, shots);
     for (int64_t i = 0; t.prompt && i < t.n; i++)
         cgam_lm_tokens_free(study->lm, t.prompt[i].tokens);
     cgam_free_all(t.env, t.prompt, t.marks, t.rows, t.cells, t.zero);

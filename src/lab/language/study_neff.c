@@ -68,7 +68,7 @@ static cgam_status add_curve(cgam_lm_study *study, cgam_lm_result *r, int64_t k,
     cgam_spread *spread;
     double *x;
     cgam_status status = cgam_alloc_all(env, "a curve", CGAM_ARRAY(spread, n), CGAM_ARRAY(x, n));
-    cgam_lm_work_begin(study, cgam_lm_reading_work(study, (double)(n * L)));
+    cgam_lm_work_readings(study, (double)(n * L));
     for (int64_t l = 0; l < L && status == CGAM_OK; l++) {
         double row[2 + COLUMNS] = {(double)k, (double)l};
         status = cgam_lens_spread(study->lens, v->kind, n, states + l * d, L * d, task->labels,
@@ -126,10 +126,8 @@ cgam_status cgam_lm_neff(cgam_lm_study *study, const cgam_lm_neff_opts *opts, cg
     }
     json_t *other = json_object();
     cgam_lm_result_describe(r, study, &study->task);
-    cgam_json_put_text(r->doc, "lens", cgam_lens_kind_name(views[0].kind));
-    cgam_json_put(r->doc, "curves", views[0].curves);
-    cgam_json_put_text(other, "lens", cgam_lens_kind_name(views[1].kind));
-    cgam_json_put(other, "curves", views[1].curves);
+    cgam_json_add(r->doc, "lens=%s curves=%p", cgam_lens_kind_name(views[0].kind), views[0].curves);
+    cgam_json_add(other, "lens=%s curves=%p", cgam_lens_kind_name(views[1].kind), views[1].curves);
     cgam_json_put(r->doc, "other_lens", other);
     for (int v = 0; v < VIEWS; v++) cgam_free(env, views[v].zero);
     return cgam_lm_result_end(r, status, out);

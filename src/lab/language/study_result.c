@@ -42,47 +42,31 @@ int cgam_lm_result_add(cgam_lm_result *r, const char *name, const char *about, c
 void cgam_lm_result_row(cgam_lm_result *r, int table, const double *values)
 {
     cgam_table *t = &r->table[table];
-    size_t row = (size_t)t->columns * sizeof *values;
-    if (t->rows == r->capacity[table]) {
-        int64_t wanted = t->rows ? 2 * t->rows : 64;
-        double *larger = cgam_alloc(r->env, (size_t)wanted, row);
-        r->lost = r->lost || !larger;
-        if (!larger) return;
-        if (t->rows > 0) memcpy(larger, r->cells[table], (size_t)t->rows * row);
-        cgam_free(r->env, r->cells[table]);
-        t->cells = r->cells[table] = larger;
-        r->capacity[table] = wanted;
+    int64_t used = t->rows * t->columns;
+    for (int64_t k = 0; k < t->columns && !r->lost; k++) {
+        r->lost =
+            cgam_grow(r->env, "a table", r->cells[table], used + k, &r->capacity[table]) != CGAM_OK;
+        if (!r->lost) r->cells[table][used + k] = values[k];
     }
-    memcpy(r->cells[table] + t->rows++ * t->columns, values, row);
+    t->cells = r->cells[table];
+    t->rows += !r->lost;
 }
 
 void cgam_lm_result_named(cgam_lm_result *r, int table, const char *name, const double *values)
 {
     cgam_table *t = &r->table[table];
-    int64_t row = t->rows, capacity = r->capacity[table];
+    int64_t row = t->rows;
     if (row == 0) t->columns = cgam_heads_count(t->heads) - 1; /* one of them is the name */
     char *copy = r->lost ? NULL : cgam_strdup(r->env, name);
-    r->lost = r->lost || !copy;
-    if (copy) cgam_lm_result_row(r, table, values);
-    if (!copy || t->rows == row) {
+    r->lost = !copy || cgam_grow(r->env, "a table", r->names[table], row,
+                                 &r->names_capacity[table]) != CGAM_OK;
+    if (!r->lost) cgam_lm_result_row(r, table, values);
+    if (r->lost) {
         cgam_free(r->env, copy);
         return;
     }
-    if (r->capacity[table] != capacity) { /* the rows have moved: so do the names */
-        char **larger = cgam_zalloc(r->env, (size_t)r->capacity[table], sizeof *larger);
-        if (!larger) {
-            cgam_free(r->env, copy);
-            r->lost = true;
-            t->rows = row;
-            r->capacity[table] = capacity;
-            return;
-        }
-        if (row > 0) memcpy(larger, r->names[table], (size_t)row * sizeof *larger);
-        cgam_free(r->env, r->names[table]);
-        r->names[table] = larger;
-        t->labels = (const char *const *)larger;
-    }
     r->names[table][row] = copy;
+    t->labels = (const char *const *)r->names[table];
 }
 
 void cgam_lm_result_put(const cgam_lm_result *r, int table, int64_t rows, const char *columns,
@@ -94,9 +78,7 @@ void cgam_lm_result_put(const cgam_lm_result *r, int table, int64_t rows, const 
 
 json_t *cgam_lm_curve(json_t *curves, int64_t k)
 {
-    json_t *curve = json_object();
-    cgam_json_put_int(curve, "k", k);
-    cgam_json_put_text(curve, "kind", k == 0 ? "zero" : "icl");
+    json_t *curve = cgam_json_object("k=%jd kind=%s", k, k == 0 ? "zero" : "icl");
     json_array_append_new(curves, curve);
     return curve;
 }
@@ -104,26 +86,19 @@ json_t *cgam_lm_curve(json_t *curves, int64_t k)
 void cgam_put_lm(json_t *doc, const cgam_lm *lm)
 {
     cgam_lm_info info = cgam_lm_describe(lm);
-    json_t *model = json_object();
-    cgam_json_put_text(model, "name", info.name);
-    cgam_json_put_text(model, "architecture", info.architecture);
-    cgam_json_put_text(model, "description", info.description);
-    cgam_json_put_int(model, "layers", info.layers);
-    cgam_json_put_int(model, "width", info.width);
-    cgam_json_put_int(model, "vocab", info.vocab);
-    cgam_json_put_int(model, "context", info.context);
-    cgam_json_put_int(model, "parameters", info.parameters);
-    cgam_json_put_bool(model, "tied", info.tied);
+    json_t *model = cgam_json_object(
+        "name=%s architecture=%s description=%s layers=%jd width=%jd vocab=%jd context=%jd "
+        "parameters=%jd tied?=%d",
+        info.name, info.architecture, info.description, info.layers, info.width, info.vocab,
+        info.context, info.parameters, info.tied);
     cgam_json_put(doc, "model", model);
 }
 
 void cgam_put_collected(json_t *doc, const cgam_collected *collected)
 {
-    json_t *capture = json_object();
-    cgam_json_put_int(capture, "found", collected->found);
-    cgam_json_put_int(capture, "computed", collected->computed);
-    cgam_json_put_int(capture, "tokens", collected->tokens);
-    cgam_json_put_real(capture, "seconds", collected->seconds);
+    json_t *capture =
+        cgam_json_object("found=%jd computed=%jd tokens=%jd seconds=%g", collected->found,
+                         collected->computed, collected->tokens, collected->seconds);
     cgam_json_put(doc, "capture", capture);
 }
 
@@ -176,8 +151,7 @@ void cgam_lm_put_labels(json_t *doc, const cgam_lm_task *task)
         json_array_append_new(words, cgam_json_lossy(task->eval->label[i].word));
         if (task->tokens) json_array_append_new(tokens, json_integer(task->tokens[i]));
     }
-    cgam_json_put(doc, "label_words", words);
-    cgam_json_put(doc, "label_tokens", tokens);
+    cgam_json_add(doc, "label_words=%p label_tokens=%p", words, tokens);
     if (!task->answers) return;
     json_t *whole = json_array();
     for (int64_t i = 0; i < task->labels; i++) {
@@ -196,16 +170,12 @@ void cgam_lm_result_describe(cgam_lm_result *r, const cgam_lm_study *study,
     json_t *doc = r->doc;
     cgam_put_lm(doc, study->lm);
     cgam_json_put_text(json_object_get(doc, "model"), "file", study->info.file);
-    cgam_json_put_text(doc, "dataset", task->name);
-    cgam_json_put_text(doc, "engine", study->exact ? "exact" : "llama");
-    cgam_json_put_int(doc, "queries", task->queries);
-    cgam_json_put_int(doc, "labels", task->labels);
-    cgam_json_put_text(doc, "source", task->source);
+    cgam_json_add(doc, "dataset=%s engine=%s queries=%jd labels=%jd source=%s", task->name,
+                  study->exact ? "exact" : "llama", task->queries, task->labels, task->source);
     cgam_lm_put_labels(doc, task);
-    cgam_json_put_bool(doc, "chat", study->chat);
-    cgam_json_put_text(doc, "demos", study->shared ? "shared" : "per-query");
-    cgam_json_put_text(doc, "order", cgam_order_name(study->order));
-    cgam_json_put_int(doc, "seed", (int64_t)study->seed);
+    cgam_json_add(doc, "chat?=%d demos=%s order=%s seed=%jd", study->chat,
+                  study->shared ? "shared" : "per-query", cgam_order_name(study->order),
+                  (int64_t)study->seed);
     cgam_put_collected(doc, &study->collected);
 }
 
@@ -281,58 +251,42 @@ cgam_status cgam_kept_add(cgam_lm_study *study, const char *key, const void *byt
 }
 
 /* ---- Whole results ------------------------------------------------------------------------- */
-typedef struct heap {
-    cgam_env *env;
-    char *at;
-    size_t used, capacity;
-    bool lost;
-} heap;
-
-static void append_bytes(heap *b, const void *from, size_t size)
+static void write_bytes(FILE *to, const void *bytes, size_t size)
 {
-    if (b->used + size > b->capacity && !b->lost) {
-        size_t capacity = 2 * (b->used + size);
-        char *larger = cgam_alloc(b->env, capacity, 1);
-        b->lost = !larger;
-        if (larger && b->used) memcpy(larger, b->at, b->used);
-        if (larger) {
-            cgam_free(b->env, b->at);
-            b->at = larger;
-            b->capacity = capacity;
-        }
-    }
-    if (!b->lost && size > 0) memcpy(b->at + b->used, from, size);
-    if (!b->lost) b->used += size;
+    if (size > 0) fwrite(bytes, size, 1, to);
 }
 
-static void append_text(heap *b, const char *text)
+static void write_text(FILE *to, const char *text)
 {
     uint64_t size = strlen(text) + 1;
-    append_bytes(b, &size, sizeof size);
-    append_bytes(b, text, (size_t)size);
+    write_bytes(to, &size, sizeof size);
+    write_bytes(to, text, (size_t)size);
 }
 
 cgam_status cgam_kept_add_result(cgam_lm_study *study, const char *key, const cgam_lm_result *r)
 {
-    heap b = {.env = study->env};
+    char *bytes = NULL;
+    size_t size = 0;
     if (!study->kept) return CGAM_OK;
-    append_text(&b, r->json);
-    append_bytes(&b, &r->tables, sizeof r->tables);
+    FILE *to = open_memstream(&bytes, &size);
+    if (!to) return cgam_fail_nomem(study->env, "a result");
+    write_text(to, r->json);
+    write_bytes(to, &r->tables, sizeof r->tables);
     for (int64_t i = 0; i < r->tables; i++) {
         const cgam_table *t = &r->table[i];
-        int64_t named = r->names[i] != NULL;
-        append_text(&b, t->name);
-        append_text(&b, t->about);
-        append_text(&b, t->heads);
-        append_bytes(&b, &t->rows, sizeof t->rows);
-        append_bytes(&b, &t->columns, sizeof t->columns);
-        append_bytes(&b, &named, sizeof named);
-        append_bytes(&b, t->cells, (size_t)(t->rows * t->columns) * sizeof *t->cells);
-        for (int64_t k = 0; named && k < t->rows; k++) append_text(&b, r->names[i][k]);
+        const int64_t sizes[] = {t->rows, t->columns, r->names[i] != NULL};
+        write_text(to, t->name);
+        write_text(to, t->about);
+        write_text(to, t->heads);
+        write_bytes(to, sizes, sizeof sizes);
+        write_bytes(to, t->cells, (size_t)(t->rows * t->columns) * sizeof *t->cells);
+        for (int64_t k = 0; r->names[i] && k < t->rows; k++) write_text(to, r->names[i][k]);
     }
+    bool fine = !ferror(to);
+    fine = fclose(to) == 0 && fine;
     cgam_status status =
-        b.lost ? cgam_fail_nomem(study->env, "a result") : cgam_kept_add(study, key, b.at, b.used);
-    cgam_free(study->env, b.at);
+        fine ? cgam_kept_add(study, key, bytes, size) : cgam_fail_nomem(study->env, "a result");
+    free(bytes);
     return status;
 }
 

@@ -46,9 +46,8 @@ static json_t *spread_json(const cgam_table *t, double k, int over)
             if (row[0] == k && row[2] == over && !isnan(row[3 + w]))
                 cgam_moments_add(&m, row[3 + w]);
         }
-        json_t *one = json_object();
-        cgam_json_put_real(one, "mean", m.n > 0 ? m.mean : (double)NAN);
-        cgam_json_put_real(one, "sd", m.n > 1 ? cgam_moments_sd(&m) : (double)NAN);
+        json_t *one = cgam_json_object("mean=%g sd=%g", m.n > 0 ? m.mean : (double)NAN,
+                                       m.n > 1 ? cgam_moments_sd(&m) : (double)NAN);
         cgam_json_put(all, ways[w].name, one);
     }
     return all;
@@ -68,8 +67,7 @@ static void put_spread(cgam_lm_result *r, int64_t n, const uint64_t *seeds)
                           spread_json(t, k, over));
         json_array_append_new(shots, entry);
     }
-    cgam_json_put(r->doc, "seeds", list);
-    cgam_json_put(r->doc, "shots", shots);
+    cgam_json_add(r->doc, "seeds=%p shots=%p", list, shots);
 }
 
 cgam_status cgam_lm_seeds_check(cgam_env *env, int64_t n, const uint64_t *seeds)

@@ -190,8 +190,7 @@ static cgam_status add_kind(steering *s, int64_t k, int kind, json_t *curves)
     const double *lambda = s->opts.lambda;
     float *with;
     cgam_status status = cgam_lm_states(s->study, s->task, k, kinds[kind].demos, &with);
-    double states = (double)(lambdas * L * s->task->queries);
-    cgam_lm_work_begin(s->study, cgam_lm_reading_work(s->study, states));
+    cgam_lm_work_readings(s->study, (double)(lambdas * L * s->task->queries));
     for (int64_t a = 0; a < lambdas && status == CGAM_OK; a++) {
         for (int64_t l = 0; l < L && status == CGAM_OK; l++) {
             double row[4 + COUNT] = {(double)k, kind, lambda[a], (double)l};
@@ -202,9 +201,7 @@ static cgam_status add_kind(steering *s, int64_t k, int kind, json_t *curves)
             cgam_lm_work_tell(s->study, "reading", a * L + l + 1, lambdas * L);
         }
         if (status != CGAM_OK) break;
-        json_t *curve = json_object();
-        cgam_json_put_text(curve, "context", kinds[kind].name);
-        cgam_json_put_real(curve, "lambda", lambda[a]);
+        json_t *curve = cgam_json_object("context=%s lambda=%g", kinds[kind].name, lambda[a]);
         cgam_lm_result_put(s->result, 0, L, MEASURES, curve);
         json_array_append_new(curves, curve);
     }
@@ -222,9 +219,7 @@ static cgam_status add_shots(steering *s, int64_t k, json_t *shots)
     cgam_table_put(baseline, &one, 0, 0, MEASURES);
     for (int kind = 0; kind < KINDS && status == CGAM_OK; kind++)
         status = add_kind(s, k, kind, curves);
-    cgam_json_put_int(entry, "k", k);
-    cgam_json_put(entry, "baseline", baseline);
-    cgam_json_put(entry, "curves", curves);
+    cgam_json_add(entry, "k=%jd baseline=%p curves=%p", k, baseline, curves);
     json_array_append_new(shots, entry);
     return status;
 }
@@ -298,10 +293,10 @@ cgam_status cgam_lm_steer_task(cgam_lm_study *study, cgam_lm_task *task,
     for (int64_t i = 1; i < study->n_shots && status == CGAM_OK; i++)
         status = add_shots(&s, study->shots[i], shots);
     cgam_lm_result_describe(s.result, study, task);
-    cgam_json_put_int(s.result->doc, "counted", task->answers ? task->queries : task->counted);
-    cgam_json_put_text(s.result->doc, "answer", cgam_lm_answer_name(cgam_lm_task_answer(task)));
-    cgam_json_put_text(s.result->doc, "lambda_scale", s.opts.absolute ? "absolute" : "relative");
-    cgam_json_put(s.result->doc, "shots", shots);
+    cgam_json_add(s.result->doc, "counted=%jd answer=%s lambda_scale=%s shots=%p",
+                  task->answers ? task->queries : task->counted,
+                  cgam_lm_answer_name(cgam_lm_task_answer(task)),
+                  s.opts.absolute ? "absolute" : "relative", shots);
     cgam_free_all(env, s.token, s.answer, s.zero, s.q, s.x, s.total, s.c, s.before, s.right);
     return cgam_lm_result_end(s.result, status, out);
 }

@@ -191,8 +191,8 @@ static json_t *choices_json(const cgam_trial *t, const cgam_sweep_best *best, bo
     for (int h = 0; h < 2; h++) {
         json_t *o = json_object();
         if (layered) cgam_json_put_int(o, "context_layer", best->half[h].context % t->layers);
-        cgam_json_put_int(o, "query_layer", best->half[h].query_layer);
-        cgam_json_put_real(o, "lambda", best->half[h].lambda);
+        cgam_json_add(o, "query_layer=%jd lambda=%g", best->half[h].query_layer,
+                      best->half[h].lambda);
         json_array_append_new(both, o);
     }
     return both;
@@ -209,15 +209,13 @@ static cgam_status put_best(cgam_trial *t, json_t *to, int64_t first, int64_t co
         if (status != CGAM_OK) break;
         json_t *o = json_object();
         if (count > 1) cgam_json_put_int(o, "context_layer", best.context % t->layers);
-        cgam_json_put_int(o, "query_layer", best.query_layer);
-        cgam_json_put(o, "lambda",
-                      cgam_json_reals((double[]){best.lambda.from, best.lambda.to}, 2, 1));
-        cgam_json_put_real(o, "accuracy", best.accuracy);
-        cgam_json_put_real(o, "held_out", best.held_out);
-        cgam_json_put_real(o, "held_out_ties", best.held_out_ties);
-        cgam_json_put_real(o, "tied", best.tied);
-        cgam_json_put(o, "held_out_choices", choices_json(t, &best, count > 1));
-        cgam_json_put_real(o, "held_out_se", cgam_trial_share(t, marks).se);
+        cgam_json_add(o,
+                      "query_layer=%jd lambda=%p accuracy=%g held_out=%g held_out_ties=%g tied=%g "
+                      "held_out_choices=%p held_out_se=%g",
+                      best.query_layer,
+                      cgam_json_reals((double[]){best.lambda.from, best.lambda.to}, 2, 1),
+                      best.accuracy, best.held_out, best.held_out_ties, best.tied,
+                      choices_json(t, &best, count > 1), cgam_trial_share(t, marks).se);
         cgam_trial_put_right(t, o, "right", marks);
         cgam_json_put(to, cgam_sweep_over_name((cgam_sweep_over)over), o);
         status = write_steps(t, over, (int)(first / t->layers), &best);
@@ -234,8 +232,7 @@ static cgam_status put_depths(cgam_trial *t, json_t *entry)
     cgam_status status = put_best(t, early, 0, half, NULL);
     if (status == CGAM_OK) status = put_best(t, late, half, t->layers - half, NULL);
     t->silent = false;
-    cgam_json_put(entry, "early", early);
-    cgam_json_put(entry, "late", late);
+    cgam_json_add(entry, "early=%p late=%p", early, late);
     return status;
 }
 
@@ -250,8 +247,7 @@ static cgam_status put_group(cgam_trial *t, json_t *baselines, const char *name,
                                                         vector_at(t, group * t->layers + l, 0))));
     cgam_json_put(o, "cosine", cosine);
     if (group == OTHER_TASK) {
-        cgam_json_put_text(o, "dataset", t->other_name);
-        cgam_json_put_text(o, "source", t->other_source);
+        cgam_json_add(o, "dataset=%s source=%s", t->other_name, t->other_source);
     }
     cgam_json_put(baselines, name, o);
     return status;
@@ -312,8 +308,7 @@ static void put_accuracies(const cgam_trial *t, json_t *entry)
     }
     cgam_lm_put_overs(t->study, zero, t->n, t->target, (const bool *const *)t->zero_right, false);
     cgam_lm_put_overs(t->study, icl, t->n, t->target, (const bool *const *)t->icl_right, false);
-    cgam_json_put(entry, "zero_shot", zero);
-    cgam_json_put(entry, "icl", icl);
+    cgam_json_add(entry, "zero_shot=%p icl=%p", zero, icl);
 }
 
 /* The mean log-probability of the answer: the model's own without and with demonstrations, and of
@@ -353,8 +348,7 @@ static cgam_status run_trial(cgam_trial *t, json_t *entry)
     cgam_status status = make_contexts(t);
     cgam_sweep_input in = cgam_trial_input(t, !t->opts->absolute, t->opts->in_sample);
     double start = cgam_clock();
-    double states = CGAM_WORK_SWEEP * (double)(t->n * t->layers);
-    cgam_lm_work_begin(t->study, cgam_lm_reading_work(t->study, states));
+    cgam_lm_work_readings(t->study, CGAM_WORK_SWEEP * (double)(t->n * t->layers));
     if (status == CGAM_OK)
         status =
             cgam_sweep_new(t->lens, &in, t->contexts, t->context, &t->study->progress, &t->sweep);
@@ -396,9 +390,7 @@ static cgam_status add_shots(cgam_trial t, int64_t k, json_t *shots)
         t.retrieval_right[over] = marks + (4 + over) * t.n;
         t.marks = marks + 6 * t.n;
     }
-    cgam_json_put_int(entry, "k", k);
-    cgam_json_put_int(entry, "queries", t.counted);
-    cgam_json_put_int(entry, "left_out", t.n - t.counted);
+    cgam_json_add(entry, "k=%jd queries=%jd left_out=%jd", k, t.counted, t.n - t.counted);
     if (status == CGAM_OK) status = run_trial(&t, entry);
     json_array_append_new(shots, entry);
     cgam_sweep_free(t.sweep);
@@ -463,13 +455,12 @@ cgam_status cgam_lm_sweep(cgam_lm_study *study, const cgam_lm_sweep_opts *opts,
     for (int64_t i = 1; i < study->n_shots && status == CGAM_OK; i++)
         status = add_shots(t, study->shots[i], shots);
     cgam_lm_result_describe(t.result, study, t.task);
-    cgam_json_put_text(doc, "lens", cgam_lens_kind_name(t.kind));
-    cgam_json_put_bool(doc, "exact_lambda", t.kind != CGAM_LENS_NORM && !t.answers);
-    cgam_json_put_text(doc, "answer", cgam_lm_answer_name(cgam_lm_task_answer(t.task)));
-    cgam_json_put_text(doc, "lambda_scale", o.absolute ? "absolute" : "relative");
-    cgam_json_put_bool(doc, "in_sample", o.in_sample);
-    cgam_json_put_text(doc, "projection", o.projection);
-    cgam_json_put(doc, "shots", shots);
+    cgam_json_add(
+        doc,
+        "lens=%s exact_lambda?=%d answer=%s lambda_scale=%s in_sample?=%d projection=%s shots=%p",
+        cgam_lens_kind_name(t.kind), t.kind != CGAM_LENS_NORM && !t.answers,
+        cgam_lm_answer_name(cgam_lm_task_answer(t.task)), o.absolute ? "absolute" : "relative",
+        o.in_sample, o.projection, shots);
     cgam_free(t.env, zero);
     cgam_projection_free(t.env, t.P);
     return cgam_lm_result_end(t.result, status, out);

@@ -9,6 +9,7 @@
  *     score_m(t) = (a_m + t b_m) / sqrt(v_q + 2 t k + t^2 v_c + epsilon) + o_m */
 #include "lab/language/sweep.h"
 #include "lm/lens.h"
+#include "lm/scores.h"
 
 #include "base/alloc.h"
 
@@ -211,14 +212,6 @@ static void bracket_exactly(const cgam_sweep_job *j, int64_t i, int64_t row, dou
                            factor);
 }
 
-int64_t cgam_sweep_top(const float *x, int64_t n)
-{
-    int64_t top = 0;
-    for (int64_t m = 1; m < n; m++)
-        if (x[m] > x[top]) top = m;
-    return top;
-}
-
 /* A query meets the context of the other half and, where couplings are chosen, that of its own. */
 static cgam_status sweep_query(void *arg, int64_t k)
 {
@@ -236,7 +229,7 @@ static cgam_status sweep_query(void *arg, int64_t k)
         cgam_sweep_whole_free(whole);
         return cgam_fail_nomem(env, "labels");
     }
-    int64_t top_a = cgam_sweep_top(j->a + k * j->vocab, j->vocab);
+    int64_t top_a = cgam_scores_top(j->a + k * j->vocab, j->vocab);
     const float *q = in->zero + (i * in->layers + j->layer) * j->lens->width;
     for (int64_t m = 0; m < in->labels && in->target[i] >= 0; m++)
         if (in->tokens[m] >= 0)
@@ -266,61 +259,48 @@ static double slack_of(const cgam_lens *lens, const cgam_sweep *s)
     return (double)(d + 8) * 0x1p-24 * top;
 }
 
-/* Scores of all contexts, [2 * contexts, vocab], their norms and the tokens that score highest. */
-static cgam_status score_contexts(const cgam_lens *lens, const cgam_sweep *s, const float *context,
-                                  float *b, double *label_b, double *size, int64_t *top)
+/* Scores of all contexts, their norms and the tokens that score highest. */
+static cgam_status score_contexts(cgam_sweep_job *j)
 {
-    int64_t d = lens->width, rows = 2 * s->contexts;
+    const cgam_sweep *s = j->sweep;
+    int64_t d = j->lens->width, rows = 2 * s->contexts;
+    cgam_lens_kind kind = cgam_sweep_linear_part(s);
     for (int64_t r = 0; r < rows; r++) {
-        const float *from = context + r * d;
-        size[r] = cgam_sweep_norm(from, d);
+        const float *from = j->context + r * d;
+        j->size[r] = cgam_sweep_norm(from, d);
         for (int64_t k = 0; k < s->in.labels; k++)
-            label_b[r * s->in.labels + k] =
-                s->in.tokens[k] < 0
-                    ? 0
-                    : cgam_lens_dot(lens, cgam_sweep_linear_part(s), s->in.tokens[k], from);
+            j->label_b[r * s->in.labels + k] =
+                s->in.tokens[k] < 0 ? 0 : cgam_lens_dot(j->lens, kind, s->in.tokens[k], from);
     }
-    cgam_status status = cgam_lens_scores(lens, cgam_sweep_linear_part(s), rows, context, d, b);
+    cgam_status status = cgam_lens_scores(j->lens, kind, rows, j->context, d, j->b);
     for (int64_t r = 0; r < rows && status == CGAM_OK; r++)
-        top[r] = cgam_sweep_top(b + r * lens->vocab, lens->vocab);
+        j->top[r] = cgam_scores_top(j->b + r * j->vocab, j->vocab);
     return status;
 }
 
-static cgam_status fill_sweep(cgam_sweep *s, const cgam_lens *lens, const float *context,
-                              const cgam_progress *progress, float *a, float *b, double *label_b,
-                              double *size, int64_t *top)
+static cgam_status fill_sweep(cgam_sweep_job *j, const cgam_progress *progress)
 {
+    cgam_sweep *s = j->sweep;
     const cgam_sweep_input *in = &s->in;
-    int64_t d = lens->width, stride = in->layers * d, each = after_each(in);
+    int64_t d = j->lens->width, stride = in->layers * d, each = after_each(in);
     int64_t piece = piece_of(in);
-    float *after = a + piece * lens->vocab;
-    double slack = s->over[CGAM_OVER_VOCABULARY] ? slack_of(lens, s) : 0;
-    cgam_status status = score_contexts(lens, s, context, b, label_b, size, top);
-    for (int64_t l = 0; l < in->layers && status == CGAM_OK; l++) {
-        cgam_sweep_job j = {.sweep = s,
-                            .lens = lens,
-                            .context = context,
-                            .layer = l,
-                            .vocab = lens->vocab,
-                            .a = a,
-                            .after = after,
-                            .b = b,
-                            .label_b = label_b,
-                            .size = size,
-                            .top = top,
-                            .slack = slack};
-        mean_norms(in, d, l, j.mean);
-        for (j.first = 0; j.first < in->queries && status == CGAM_OK; j.first += piece) {
-            int64_t n = in->queries - j.first < piece ? in->queries - j.first : piece;
-            status = cgam_lens_scores(lens, cgam_sweep_linear_part(s), n,
-                                      in->zero + j.first * stride + l * d, stride, a);
+    cgam_lens_kind kind = cgam_sweep_linear_part(s);
+    j->slack = s->over[CGAM_OVER_VOCABULARY] ? slack_of(j->lens, s) : 0;
+    cgam_status status = score_contexts(j);
+    for (j->layer = 0; j->layer < in->layers && status == CGAM_OK; j->layer++) {
+        mean_norms(in, d, j->layer, j->mean);
+        for (j->first = 0; j->first < in->queries && status == CGAM_OK; j->first += piece) {
+            int64_t n = in->queries - j->first < piece ? in->queries - j->first : piece;
+            status = cgam_lens_scores(j->lens, kind, n, in->zero + j->first * stride + j->layer * d,
+                                      stride, j->a);
             if (status == CGAM_OK && each > 0)
-                status = cgam_lens_scores(lens, cgam_sweep_linear_part(s), n * each,
-                                          in->answers->states + j.first * each * stride + l * d,
-                                          stride, after);
-            if (status == CGAM_OK) status = cgam_parallel(s->env, n, sweep_query, &j);
+                status =
+                    cgam_lens_scores(j->lens, kind, n * each,
+                                     in->answers->states + j->first * each * stride + j->layer * d,
+                                     stride, j->after);
+            if (status == CGAM_OK) status = cgam_parallel(s->env, n, sweep_query, j);
         }
-        cgam_progress_count(progress, "sweep", l + 1, in->layers, "layers");
+        cgam_progress_count(progress, "sweep", j->layer + 1, in->layers, "layers");
     }
     return status;
 }
@@ -356,8 +336,7 @@ cgam_status cgam_sweep_new(const cgam_lens *lens, const cgam_sweep_input *input,
     s->planes = input->in_sample ? CGAM_SWEEP_OWN : CGAM_SWEEP_PLANES;
     bool grid = input->lens == CGAM_LENS_NORM, fine = true;
     size_t cells = (size_t)(s->planes * contexts * input->layers * input->queries);
-    size_t vocab = (size_t)lens->vocab;
-    size_t rows = (size_t)(piece_of(input) * (1 + after_each(input)));
+    int64_t piece = piece_of(input);
     for (int over = 0; over < 2; over++) {
         if (grid || (input->answers && over == CGAM_OVER_LABELS))
             s->marks[over] = cgam_alloc(env, cells, sizeof **s->marks);
@@ -366,18 +345,16 @@ cgam_status cgam_sweep_new(const cgam_lens *lens, const cgam_sweep_input *input,
     }
     for (int64_t g = 0; (grid || input->answers) && g < input->grid; g++)
         s->lambda[g] = input->lambda[g];
-    float *a, *b;
-    double *label_b, *size;
-    int64_t *top;
-    status = cgam_alloc_all(env, "a sweep", CGAM_ARRAY(a, rows * vocab),
-                            CGAM_ARRAY(b, 2 * contexts * lens->vocab),
-                            CGAM_ARRAY(label_b, 2 * contexts * input->labels),
-                            CGAM_ARRAY(size, 2 * contexts), CGAM_ARRAY(top, 2 * contexts));
+    cgam_sweep_job job = {.sweep = s, .lens = lens, .context = context, .vocab = lens->vocab};
+    status = cgam_alloc_all(env, "a sweep", CGAM_ARRAY(job.a, piece * lens->vocab),
+                            CGAM_ARRAY(job.after, piece * after_each(input) * lens->vocab),
+                            CGAM_ARRAY(job.b, 2 * contexts * lens->vocab),
+                            CGAM_ARRAY(job.label_b, 2 * contexts * input->labels),
+                            CGAM_ARRAY(job.size, 2 * contexts), CGAM_ARRAY(job.top, 2 * contexts));
     if (!fine) status = cgam_fail_nomem(env, "a sweep");
-    if (status == CGAM_OK)
-        status = fill_sweep(s, lens, context, progress, a, b, label_b, size, top);
+    if (status == CGAM_OK) status = fill_sweep(&job, progress);
     for (int64_t i = 0; i < input->queries; i++) s->counted += input->target[i] >= 0;
-    cgam_free_all(env, a, b, label_b, size, top);
+    cgam_free_all(env, job.a, job.after, job.b, job.label_b, job.size, job.top);
     s->in.zero = NULL;
     s->in.answers = NULL;
     s->in.lambda = NULL;

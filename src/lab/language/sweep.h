@@ -175,18 +175,17 @@ typedef struct cgam_sweep_job {
     const cgam_lens *lens;
     const float *context;        /* [contexts, 2, width] */
     int64_t layer, vocab, first; /* first: query of this piece */
-    const float *a;              /* [piece, vocab] of this layer */
-    const float *after;          /* [piece, beginnings - 1, vocab], of whole answers */
-    const float *b;              /* [2 * contexts, vocab] */
-    const double *label_b;       /* [2 * contexts, labels], in double */
-    const double *size;          /* [2 * contexts] norms */
-    const int64_t *top;          /* [2 * contexts] tokens with the largest b */
+    float *a;                    /* [piece, vocab] of this layer */
+    float *after;                /* [piece, beginnings - 1, vocab], of whole answers */
+    float *b;                    /* [2 * contexts, vocab] */
+    double *label_b;             /* [2 * contexts, labels], in double */
+    double *size;                /* [2 * contexts] norms */
+    int64_t *top;                /* [2 * contexts] tokens with the largest b */
     double mean[2];              /* norm of the queries of each half at this layer */
     double slack;                /* the error of a score in f32, for a vector of norm 1 */
 } cgam_sweep_job;
 
 double cgam_sweep_norm(const float *x, int64_t n);
-int64_t cgam_sweep_top(const float *x, int64_t n);
 /* The same range where the context is multiplied by a factor. */
 cgam_interval cgam_sweep_rescale(cgam_interval x, double factor);
 

@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "lab/language/sweep.h"
 #include "lm/lens.h"
+#include "lm/scores.h"
 #include "num/cpu/cpu.h"
 
 #include <math.h>
@@ -66,7 +67,7 @@ cgam_status cgam_sweep_whole_new(const cgam_sweep_job *job, int64_t query, cgam_
         w->place[v].a =
             v == 0 ? job->a + k * job->vocab : job->after + (k * (B - 1) + v - 1) * job->vocab;
         w->place[v].q = states + (at * in->layers + job->layer) * d;
-        w->place[v].top = cgam_sweep_top(w->place[v].a, job->vocab);
+        w->place[v].top = cgam_scores_top(w->place[v].a, job->vocab);
     }
     *out = w;
     return CGAM_OK;
