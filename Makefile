@@ -27,7 +27,7 @@ run_tests = JOBS=$(JOBS) tools/tests
 
 export CGAM_BUILD = $(abspath $(BUILD))
 
-.PHONY: help deps deps_test build run test check san nightly nightly_slow nightly_asan fuzz bench docs python install soak cross coverage mutate reliability dist clean
+.PHONY: help deps deps_test build demo run test check san nightly nightly_slow nightly_asan fuzz bench docs python install soak cross coverage mutate reliability dist clean
 .NOTPARALLEL:
 
 help: ## this list
@@ -54,6 +54,10 @@ run: build ## every study and the report, language models included: report/index
 
 deps_test:
 	@[ "$(DEPS)" != tools/deps ] || tools/deps test
+
+demo: build ## one query under several contexts, and a picture of its energy landscape: report/demo/landscape.png
+	@$(BUILD)/cgam demo
+	@$(BUILD)/cgam landscape --bank demo: --query 'rows:7*0.5+23*0.5' --context rows:7 --lambda 0.8 --beta 8 --out report/demo
 
 test: deps_test build ## the tests of every change, some minutes; the exit status is the verdict
 	@$(compile) $(BUILD) -j $(JOBS)
