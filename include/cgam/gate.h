@@ -30,18 +30,22 @@ typedef struct cgam_critical {
 
 typedef enum cgam_effort {
     CGAM_EFFORT_FREE, /* from the norms alone, O(n log n) */
-    CGAM_EFFORT_FULL  /* Lanczos and an inertia count, O(n d^2) */
+    CGAM_EFFORT_FULL, /* Lanczos and an inertia count, O(n d^2) */
+    CGAM_EFFORT_LEAST /* gates only: no more than a recall needs. At alpha = 0 from the largest norm, O(1); else from the
+                         norms, and on small banks by an eigenvalue where those leave eta_min open by more than a factor of 2 */
 } cgam_effort;
 
-/* alpha_crit = -1 / lambda_min(G - diag G). With n > d and equal norms it is 1 / n_i, and free. */
+/* alpha_crit = -1 / lambda_min(G - diag G). With n > d and equal norms it is 1 / n_i, and free.
+ * effort: FREE or FULL. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_gate_critical(const cgam_bank *bank, cgam_effort effort,
                                                        cgam_critical *out);
 
 typedef struct cgam_gate cgam_gate;
 
 typedef struct cgam_gate_opts {
-    size_t memory_max;  /* bytes for the small system; default 0 = half of what is available */
-    cgam_effort effort; /* how well to know alpha_crit; default FREE, and FULL for small banks */
+    size_t memory_max; /* bytes for the small system; default 0 = half of what is available */
+    cgam_effort
+        effort; /* how well to know alpha_crit; default FREE, which is FULL on small banks */
     /* For who factors one bank at many alpha. Borrowed during the call. */
     const cgam_critical *critical; /* what cgam_gate_critical found of this bank; default NULL */
     const struct cgam_spectrum

@@ -275,7 +275,7 @@ static void make_room(cgam_shelf *shelf)
 static cgam_status make(cgam_shelf *shelf, const entry *wanted, entry **out)
 {
     cgam_gate_opts opts = cgam_gate_opts_default();
-    opts.effort = wanted->certify ? CGAM_EFFORT_FULL : CGAM_EFFORT_FREE;
+    opts.effort = wanted->certify ? CGAM_EFFORT_FULL : CGAM_EFFORT_LEAST;
     opts.coupled = wanted->coupled;
     opts.alike = true;
     entry *e = *out = cgam_zalloc(shelf->env, 1, sizeof *e);

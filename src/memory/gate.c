@@ -19,7 +19,7 @@ static const double RANGE = 0x1p1000;  /* of entries of A, so that sums of them 
 static const double SMALL_FLOPS = 2e9; /* a tenth of a second */
 
 CGAM_NAMES(cgam_regime, cgam_regime, "subcritical", "critical", "supercritical")
-CGAM_NAMES(cgam_effort, cgam_effort, "free", "full")
+CGAM_NAMES(cgam_effort, cgam_effort, "free", "full", "least")
 
 bool cgam_bank_small(const cgam_bank *bank)
 {
@@ -124,6 +124,39 @@ static void eta_of(double alpha, const cgam_critical *crit, double *lo, double *
                                               : cgam_above(1 - cgam_below(alpha / crit->alpha_hi));
 }
 
+/* What the largest norm says: omega_min >= -max n_i, and is that where norms are equal and n > d. */
+static cgam_critical critical_of_norm(const cgam_bank *bank)
+{
+    const cgam_bank_info *info = &bank->info;
+    cgam_critical out = {.alpha = NAN, 0, INFINITY};
+    double off = cgam_norm_error(bank->Z.d) + 8 * CGAM_U, square = info->norm_max * info->norm_max;
+    if (!(square >= 0x1p-900 && square <= 0x1p900)) return out; /* underflow might count */
+    out.alpha_lo = cgam_below(1 / cgam_widened(square, off));
+    if (!info->equal_norms || bank->Z.n <= bank->Z.d) return out;
+    out.alpha = 1 / square;
+    out.alpha_hi = cgam_above((1 + 2 * off) / square);
+    out.proved = out.alpha_hi - out.alpha_lo <= 0.5e-9 * out.alpha_lo;
+    return out;
+}
+
+/* What a gate is to know of alpha_crit. fits: it has factors. */
+static cgam_status find_critical(const cgam_bank *bank, double alpha, cgam_effort effort, bool fits,
+                                 cgam_critical *out)
+{
+    bool least = effort == CGAM_EFFORT_LEAST, small = fits && cgam_bank_small(bank);
+    if (least && alpha == 0 && bank->Z.n > 1 && bank->info.norm_max > 0) {
+        *out = critical_of_norm(bank);
+        return CGAM_OK;
+    }
+    bool full = effort == CGAM_EFFORT_FULL ? fits : small && !least;
+    cgam_status status = cgam_gate_critical(bank, full ? CGAM_EFFORT_FULL : CGAM_EFFORT_FREE, out);
+    double lo, hi;
+    eta_of(alpha, out, &lo, &hi);
+    if (status == CGAM_OK && least && small && hi > 0 && !(hi <= 2 * lo))
+        status = cgam_gate_critical(bank, CGAM_EFFORT_FULL, out);
+    return status;
+}
+
 /* Is an inverse of the small system, and a product with it, less than what K has cost, or little? */
 static bool proof_pays(const cgam_gate *gate)
 {
@@ -193,9 +226,10 @@ static cgam_status try_one_pass(cgam_gate *gate)
     int64_t d = bank->Z.d;
     if (!gate->A || cgam_dplr_dense(gate->A)) return CGAM_OK;
     const double *dinv = cgam_dplr_dinv(gate->A);
+    gate->one_pass = true;
+    if (gate->a == 0) return CGAM_OK;
     double largest = cgam_vec_max_abs(&bank->Z, dinv);
     cgam_status status = cgam_rows_status(&bank->Z);
-    gate->one_pass = true;
     if (status != CGAM_OK || largest <= 100) return status;
     double *u = cgam_vec_new(env, &bank->Z, 3), *v = cgam_alloc(env, (size_t)d, sizeof *v);
     double *y = u ? cgam_vec_next(&bank->Z, u) : NULL,
@@ -251,11 +285,8 @@ cgam_status cgam_gate_new(const cgam_bank *bank, double alpha, const cgam_gate_o
     status = cgam_rows_least(env, &bank->Z, &limit);
     if (status != CGAM_OK) goto fail;
     bool fits = bytes <= limit;
-    bool full = fits && (o.effort == CGAM_EFFORT_FULL || cgam_bank_small(bank));
     if (o.critical) gate->info.critical = *o.critical;
-    else
-        status = cgam_gate_critical(bank, full ? CGAM_EFFORT_FULL : CGAM_EFFORT_FREE,
-                                    &gate->info.critical);
+    else status = find_critical(bank, alpha, o.effort, fits, &gate->info.critical);
     if (status != CGAM_OK) goto fail;
     if (fits) {
         status = cgam_dplr_new(env, &spec, &gate->A);

@@ -158,8 +158,10 @@ cgam_status cgam_packed_gate(const cgam_bank *bank, double alpha, const cgam_gat
     const double *scalars = NULL;
     cgam_dplr_kept kept;
     *out = NULL;
-    if (!p || opts->memory_max || (opts->effort == CGAM_EFFORT_FULL && !cgam_bank_small(bank)))
-        return CGAM_OK;
+    /* what is kept was made with the least effort, which is that of a recall */
+    bool more = opts->effort == CGAM_EFFORT_FULL ||
+                (opts->effort == CGAM_EFFORT_FREE && cgam_bank_small(bank));
+    if (!p || opts->memory_max || more) return CGAM_OK;
     for (int k = 0; k < p->alphas; k++) {
         if (p->alpha[k] != alpha) continue;
         cgam_status status = collect_parts(p, k, &scalars, &kept);

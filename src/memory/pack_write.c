@@ -149,7 +149,8 @@ static cgam_status write_gates(cgam_pack_job *job)
     cgam_twins_free(job->env, twins);
     for (int k = 0; k < job->alphas && status == CGAM_OK; k++) {
         cgam_gate *gate;
-        status = cgam_gate_new(job->bank, job->alpha[k], NULL, &gate);
+        const cgam_gate_opts least = {.effort = CGAM_EFFORT_LEAST};
+        status = cgam_gate_new(job->bank, job->alpha[k], &least, &gate);
         if (status != CGAM_OK) return status;
         if (gate->info.regime == CGAM_SUBCRITICAL && gate->A && gate->a > 0 &&
             !cgam_dplr_dense(gate->A) && !cgam_dplr_singular(gate->A))

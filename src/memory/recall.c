@@ -118,7 +118,7 @@ static cgam_status find_gate(cgam_recall *plan)
 {
     const cgam_recall_opts *o = &plan->opts;
     cgam_gate_opts gate = {.memory_max = o->memory_max,
-                           .effort = o->certify ? CGAM_EFFORT_FULL : CGAM_EFFORT_FREE,
+                           .effort = o->certify ? CGAM_EFFORT_FULL : CGAM_EFFORT_LEAST,
                            /* a packed bank has it */
                            .coupled = plan->bank->packed && cgam_recall_couples(plan)};
     plan->gate = o->gate;

@@ -33,7 +33,11 @@ cgam_reach cgam_reach_of(const cgam_recall *plan, cgam_status *status)
                       .streams = o->alpha > 0 && o->lambda > 0 && by_rows,
                       .matrices = (double)bank->Z.n * (double)bank->Z.d >= LARGE,
                       .size = bank->info.norm_max};
-    if (by_rows) {
+    if (by_rows && plan->gate->a == 0) { /* all pivots are 1 */
+        can.pivot_max = 1;
+        can.row_max = can.size;
+        can.row_norm = can.size * sqrt((double)bank->Z.n);
+    } else if (by_rows) {
         double most, row_most, squares;
         CGAM_REDUCE(&bank->Z, i, CGAM_MAX(most), CGAM_MAX(row_most), CGAM_SUM(squares)) {
             double pivot = fabs(cgam_dplr_dinv(A)[i]), row = pivot * sqrt(bank->norm2[i]);

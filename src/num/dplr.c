@@ -56,8 +56,8 @@ void cgam_dplr_free(cgam_dplr *T)
     void *arrays[] = {T->border, T->K, T->diagonal, T->pivots};
     for (size_t i = 0; !T->borrowed && i < sizeof arrays / sizeof *arrays; i++)
         cgam_free(env, arrays[i]);
+    if (!T->borrowed && T->dinv != T->D) cgam_vec_free(env, T->Z, T->dinv);
     if (!T->borrowed) cgam_vec_free(env, T->Z, T->D);
-    if (!T->borrowed) cgam_vec_free(env, T->Z, T->dinv);
     cgam_free(env, T);
 }
 
@@ -287,6 +287,17 @@ done:
     return status;
 }
 
+/* T = level I, level above 0: no border and no small system. */
+static cgam_status build_flat(cgam_dplr *T, double level)
+{
+    T->dinv = level == 1 ? T->D : cgam_vec_new(T->env, T->Z, 1);
+    if (!T->dinv) return cgam_fail_nomem(T->env, "pivots");
+    T->norm = level;
+    cgam_vec_fill(T->Z, T->dinv, 1 / level);
+    cgam_vec_fill(T->Z, T->D, level);
+    return CGAM_OK;
+}
+
 cgam_status cgam_dplr_new(cgam_env *env, const cgam_dplr_spec *spec, cgam_dplr **out)
 {
     *out = NULL;
@@ -306,6 +317,8 @@ cgam_status cgam_dplr_new(cgam_env *env, const cgam_dplr_spec *spec, cgam_dplr *
     cgam_status status = CGAM_OK;
     if (!T->D) {
         status = cgam_fail_nomem(env, "the diagonal of a gate operator");
+    } else if (T->k == 0 && !spec->D && spec->level > 0) {
+        status = build_flat(T, spec->level);
     } else {
         CGAM_EACH_ROW(T->Z, i) T->D[i] = cgam_dplr_pivot(spec, i, NULL);
         status = T->dense ? build_dense(T, spec) : build_bordered(T, spec);
