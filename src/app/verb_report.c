@@ -16,39 +16,14 @@ static const cgam_param params[] = {
     CGAM_PARAM_END,
 };
 
-static const cgam_field claim_rows[] = {
-    CGAM_ROW(cgam_claim, where, "where", CGAM_TEXT, "in the paper"),
-    CGAM_ROW(cgam_claim, says, "claim", CGAM_TEXT, "what it says"),
-    CGAM_ROW(cgam_claim, numbers, "numbers", CGAM_TEXT, "of this run"),
-    CGAM_ROW(cgam_claim, test, "test", CGAM_TEXT, "that decides it"),
-    CGAM_ROWS_END,
-};
-
-static void put_claims(json_t *to, const cgam_claims *claims)
-{
-    char verdict[200];
-    for (int i = 0; i < claims->count; i++) {
-        const cgam_claim *c = &claims->claim[i];
-        json_t *one = json_object();
-        cgam_fields_put_some(one, "where claim", claim_rows, c);
-        cgam_json_put_text(one, "verdict", cgam_verdict_text(c, verdict));
-        cgam_fields_put_some(one, "numbers test", claim_rows, c);
-        json_array_append_new(to, one);
-    }
-}
-
 static void put_runs(json_t *doc, const cgam_report *r)
 {
-    json_t *runs = json_array(), *claims = json_array(), *models = json_array();
-    for (int i = 0; i < CGAM_RUNS; i++) {
+    json_t *runs = json_array();
+    for (int i = 0; i < CGAM_RUNS; i++)
         json_array_append_new(
             runs, cgam_json_object("name=%s seconds=%g", r->runs[i].folder, r->runs[i].seconds));
-    }
-    put_claims(claims, &r->claims);
-    put_claims(models, &r->model_claims);
-    cgam_json_put(doc, "claims", claims);
-    cgam_json_put(doc, "model_claims", models);
-    cgam_json_put(doc, "studies", runs);
+    cgam_json_add(doc, "claims=%p model_claims=%p studies=%p", cgam_claims_json(&r->claims),
+                  cgam_claims_json(&r->model_claims), runs);
 }
 
 static cgam_status make_report(cgam_call *call)

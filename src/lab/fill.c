@@ -2,6 +2,7 @@
 #include "lab/fill.h"
 
 #include "lab/embedded.h"
+#include "lab/template.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@ typedef struct scope {
     const struct scope *outer;
     size_t place;
     const char *key;
+    bool html; /* texts are escaped, and what is missing is a long dash */
 } scope;
 
 static void fill(FILE *to, const char *text, const char *end, const scope *in);
@@ -32,7 +34,7 @@ static const json_t *step(const json_t *doc, const char *part, size_t length, co
 static const json_t *find_value(const scope *in, const char *path, size_t length)
 {
     const scope *here = in;
-    size_t first = strcspn(path, ".?:=>*/+-}|");
+    size_t first = strcspn(path, ".?:=>*/+-~}|");
     bool only = *path == '.'; /* in this document alone */
     const json_t *doc = in->doc;
     path += only;
@@ -99,16 +101,18 @@ static const char *skip(const char *text, bool bar)
 
 /* Prints a value by a format without its percent sign: width, precision, letter. */
 static void print_value(FILE *to, const json_t *value, double number, const char *format,
-                        size_t length)
+                        size_t length, bool html)
 {
     char kind = length ? format[length - 1] : 0, *point;
     int width = (int)strtol(format, &point, 10);
     int digits = *point == '.' ? (int)strtol(point + 1, NULL, 10) : -1;
     bool whole = number == floor(number) && fabs(number) < 1e15;
     if (length == 4 && strncmp(format, "json", 4) == 0) (void)cgam_json_write(to, value, 1);
+    else if (html && json_is_string(value))
+        (length == 4 ? cgam_html_math : cgam_html_text)(to, json_string_value(value));
     else if (json_is_string(value)) fprintf(to, "%*.*s", width, digits, json_string_value(value));
     else if (json_is_boolean(value)) fprintf(to, "%*s", width, json_is_true(value) ? "yes" : "no");
-    else if (isnan(number)) fprintf(to, "%*s", width, "-");
+    else if (isnan(number)) fprintf(to, "%*s", width, html ? "–" : "-");
     else if (kind == 'd' || (!kind && whole)) fprintf(to, "%*lld", width, (long long)number);
     else if (kind == 'f') fprintf(to, "%*.*f", width, digits, number);
     else if (kind == 'e') fprintf(to, "%*.*e", width, digits, number);
@@ -121,10 +125,9 @@ static void fill_items(FILE *to, const char *text, const char *end, const json_t
     size_t i;
     json_t *item;
     const char *key;
-    json_array_foreach(value, i, item)
-        fill(to, text, end, &(scope){.doc = item, .outer = in, .place = i});
+    json_array_foreach(value, i, item) fill(to, text, end, &(scope){item, in, i, NULL, in->html});
     json_object_foreach((json_t *)(uintptr_t)value, key, item)
-        fill(to, text, end, &(scope){.doc = item, .outer = in, .key = key});
+        fill(to, text, end, &(scope){item, in, 0, key, in->html});
 }
 
 static void fill_file(FILE *to, const char *name, size_t length, const scope *in)
@@ -132,14 +135,29 @@ static void fill_file(FILE *to, const char *name, size_t length, const scope *in
     char path[128];
     snprintf(path, sizeof path, "%.*s", (int)length, name);
     const cgam_embedded *file = cgam_embedded_find(path);
-    if (file) fill(to, file->bytes, file->bytes + file->size, in);
+    scope here = *in;
+    here.html = strstr(path, ".html") != NULL;
+    if (file) fill(to, file->bytes, file->bytes + file->size, &here);
+}
+
+/* " ± 0.25" where the error of a number is known: the number at a path, or at that of the number and an ending, "_se". */
+static void print_error(FILE *to, const scope *in, const char *path, size_t length,
+                        const char *error, const char *format, size_t size)
+{
+    char made[128];
+    size_t all = strcspn(error, ":}");
+    snprintf(made, sizeof made, "%.*s%.*s", *error == '_' ? (int)length : 0, path, (int)all, error);
+    double number = find_number(in, made, strlen(made), find_value(in, made, strlen(made)));
+    if (isnan(number)) return;
+    fputs(" ± ", to);
+    print_value(to, NULL, number, format, size, in->html);
 }
 
 /* Fills one place, which begins behind its brace; returns what follows it. */
 static const char *fill_place(FILE *to, const char *text, const scope *in)
 {
     char mark = *text && strchr("@&<", *text) ? *text++ : 0;
-    size_t length = strcspn(text, mark == '<' ? "}" : "?:=>*/+-}");
+    size_t length = strcspn(text, mark == '<' ? "}" : "?:=>*/+-~}");
     if (mark == '<') {
         fill_file(to, text, length, in);
         return text + length + 1;
@@ -147,7 +165,8 @@ static const char *fill_place(FILE *to, const char *text, const scope *in)
     json_t *key = length == 1 && *text == '$' && in->key ? json_string(in->key) : NULL;
     const json_t *value = key ? key : find_value(in, text, length);
     double number = find_number(in, text, length, value);
-    text += length;
+    const char *path = text, *error = text[length] == '~' ? text + length + 1 : NULL;
+    text += length + (error ? 1 + strcspn(error, ":}") : 0);
     if (strchr("*/+-", *text)) {
         char *end, sign = *text;
         double by = strtod(text + 1, &end);
@@ -171,8 +190,12 @@ static const char *fill_place(FILE *to, const char *text, const scope *in)
         else if (bar < end) fill(to, bar + 1, end, in);
     } else if (mark == '@') fill_items(to, body, end, value, in);
     else if (mark == '&' && json_is_object(value))
-        fill(to, body, end, &(scope){.doc = value, .outer = in, .place = in->place});
-    else if (!mark) print_value(to, value, number, body, (size_t)(end - body));
+        fill(to, body, end, &(scope){value, in, in->place, NULL, in->html});
+    else if (!mark) {
+        size_t size = (size_t)(end - body);
+        print_value(to, value, number, body, size, in->html);
+        if (error && !isnan(number)) print_error(to, in, path, length, error, body, size);
+    }
     json_decref(key);
     return end + (*end == '}');
 }

@@ -39,6 +39,19 @@ void cgam_claims_decide(const cgam_study *const runs[CGAM_RUNS], cgam_claims *ou
     cgam_claims_tidy(out);
 }
 
+json_t *cgam_claims_json(const cgam_claims *claims)
+{
+    char verdict[200];
+    json_t *list = json_array();
+    for (int i = 0; i < claims->count; i++) {
+        const cgam_claim *c = &claims->claim[i];
+        json_array_append_new(
+            list, cgam_json_object("where=%s claim=%s verdict=%s numbers=%s test=%s", c->where,
+                                   c->says, cgam_verdict_text(c, verdict), c->numbers, c->test));
+    }
+    return list;
+}
+
 cgam_status cgam_claims_write(cgam_env *env, const cgam_claims *claims, const char *folder)
 {
     char verdict[200];

@@ -59,6 +59,8 @@ typedef struct cgam_claims {
 void cgam_claims_decide(const cgam_study *const runs[CGAM_RUNS], cgam_claims *out);
 /* "holds", "holds under ...", "holds on ...", "does not hold", "not decided by this run", into text[200]. */
 const char *cgam_verdict_text(const cgam_claim *claim, char *text);
+/* Every claim: where, claim, verdict, numbers, test. */
+json_t *cgam_claims_json(const cgam_claims *claims);
 /* claims.csv in the folder. */
 cgam_status cgam_claims_write(cgam_env *env, const cgam_claims *claims, const char *folder);
 

@@ -8,6 +8,7 @@
 #include "base/env.h"
 #include "io/folder.h"
 #include "lab/embedded.h"
+#include "lab/fill.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -124,7 +125,9 @@ static void gnuplot(maker *m, char *const field[FIELDS])
 static void claims(maker *m, char *const field[FIELDS])
 {
     (void)field;
-    cgam_html_claims(m->to, &m->r->claims);
+    json_t *doc = cgam_html_claims_doc(&m->r->claims);
+    cgam_fill(m->to, "{<lab/page/claims.html}", doc);
+    json_decref(doc);
     cgam_models_claims_html(m->to, m->r->models, &m->r->model_claims);
 }
 

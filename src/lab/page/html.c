@@ -123,33 +123,15 @@ cgam_status cgam_html_picture(FILE *to, cgam_env *env, const char *out, const ch
     return CGAM_OK;
 }
 
-void cgam_html_claims(FILE *to, const cgam_claims *claims)
+json_t *cgam_html_claims_doc(const cgam_claims *claims)
 {
     int count[CGAM_VERDICTS] = {0};
-    char verdict[200];
-    for (int i = 0; i < claims->count; i++) count[claims->claim[i].verdict]++;
-    fprintf(to,
-            "<div class=\"count\"><div><strong class=\"v0\">%d</strong>hold</div>"
-            "<div><strong class=\"v1\">%d</strong>hold under a condition</div>"
-            "<div><strong class=\"v2\">%d</strong>do not hold</div>",
-            count[CGAM_HOLDS], count[CGAM_HOLDS_UNDER], count[CGAM_DOES_NOT_HOLD]);
-    if (count[CGAM_NOT_DECIDED] > 0)
-        fprintf(to, "<div><strong class=\"v3\">%d</strong>not decided</div>",
-                count[CGAM_NOT_DECIDED]);
-    fprintf(to, "</div>\n");
-    fprintf(to, "<div class=\"wide\"><table class=\"claims\">\n<thead><tr><th>Where</th><th>Claim"
-                "</th><th>Verdict</th><th>Numbers and test</th></tr></thead>\n<tbody>\n");
+    json_t *list = cgam_claims_json(claims);
     for (int i = 0; i < claims->count; i++) {
-        const cgam_claim *c = &claims->claim[i];
-        fprintf(to, "<tr><td>%s</td><td>", c->where);
-        cgam_html_math(to, c->says);
-        fprintf(to, "</td><td class=\"v v%d\">", (int)c->verdict);
-        cgam_html_math(to, cgam_verdict_text(c, verdict));
-        fprintf(to, "</td><td>");
-        cgam_html_math(to, c->numbers);
-        fprintf(to, "<span class=\"test\">");
-        cgam_html_math(to, c->test);
-        fprintf(to, "</span></td></tr>\n");
+        count[claims->claim[i].verdict]++;
+        cgam_json_put_int(json_array_get(list, (size_t)i), "kind", claims->claim[i].verdict);
     }
-    fprintf(to, "</tbody></table></div>\n");
+    return cgam_json_object("hold=%d hold_under=%d hold_not=%d open=%d claims=%p",
+                            count[CGAM_HOLDS], count[CGAM_HOLDS_UNDER], count[CGAM_DOES_NOT_HOLD],
+                            count[CGAM_NOT_DECIDED], list);
 }

@@ -28,7 +28,7 @@ void cgam_models_claims_html(FILE *to, const cgam_models *models, const cgam_cla
 CGAM_NODISCARD cgam_status cgam_models_html(FILE *to, cgam_env *env, const char *folder,
                                             const cgam_models *models);
 
-/* How many claims hold, and the table of them. */
-void cgam_html_claims(FILE *to, const cgam_claims *claims);
+/* How many claims hold, and the list of them: for claims.html. */
+json_t *cgam_html_claims_doc(const cgam_claims *claims);
 
 #endif

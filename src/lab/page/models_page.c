@@ -3,13 +3,12 @@
  * A page holds two pieces between marks, its part of the claims and the section itself. A study
  * that is run later replaces what is between the marks, so the synthetic studies need not be run
  * again. */
+#include "lab/fill.h"
 #include "lab/page/html.h"
 
 #include "base/env.h"
 #include "io/folder.h"
 
-#include "lab/language/sweep.h"
-#include <math.h>
 #include <string.h>
 
 static const char *const marks[][2] = {
@@ -20,97 +19,20 @@ static const char *const marks[][2] = {
 /* ---- Claims ------------------------------------------------------------------------------ */
 void cgam_models_claims_html(FILE *to, const cgam_models *models, const cgam_claims *claims)
 {
-    fputs(marks[0][0], to);
-    fprintf(to, "<h3 id=\"model-claims\">About language models</h3>\n");
-    if (claims->count == 0) {
-        cgam_html_say(to,
-                      "None is decided yet: they need a study of a <a href=\"#models\">language "
-                      "model</a>.");
-    } else {
-        bool small = false;
-        for (int i = 0; i < models->count; i++) {
-            int64_t n = cgam_models_queries(&models->study[i]);
-            small = small || (n > 0 && n < 100);
-        }
-        cgam_html_say(
-            to,
-            "Decided on the studies below, each for itself: a claim holds where its test passes "
-            "on all of them, <em>on</em> those where it passes on some. Data: <a "
-            "href=\"lm/claims.csv\">lm/claims.csv</a>.");
-        if (small)
-            cgam_html_say(
-                to, "A study of fewer than 100 queries misses small effects: there, <em>no</em> "
-                    "means no more than that the test did not find it.");
-        cgam_html_claims(to, claims);
+    json_t *doc = cgam_html_claims_doc(claims);
+    bool small = false;
+    for (int i = 0; i < models->count; i++) {
+        int64_t n = cgam_models_queries(&models->study[i]);
+        small = small || (n > 0 && n < 100);
     }
+    cgam_json_put_bool(doc, "small", small);
+    fputs(marks[0][0], to);
+    cgam_fill(to, "{<lab/page/models-claims.html}", doc);
     fputs(marks[0][1], to);
+    json_decref(doc);
 }
 
 /* ---- A study ----------------------------------------------------------------------------- */
-static void number(FILE *to, double value, double error)
-{
-    if (isnan(value)) fprintf(to, "<td class=\"n\">–</td>");
-    else if (isnan(error)) fprintf(to, "<td class=\"n\">%.3f</td>", value);
-    else fprintf(to, "<td class=\"n\">%.3f ± %.3f</td>", value, error);
-}
-
-typedef struct column {
-    const char *head, *value, *error; /* as cgam_models_over takes them */
-} column;
-
-static const column columns[] = {
-    {"zero-shot", "zero_shot.%", "zero_shot.%_se"},
-    {"ICL", "icl.%", "icl.%_se"},
-    {"retrieval", "best.%.held_out", "best.%.held_out_se"},
-    {"label rows", "controls.label_mean.%.held_out", NULL},
-    {"flipped", "controls.flipped.%.held_out", NULL},
-    {"another task", "controls.other_task.%.held_out", NULL},
-};
-
-static void accuracies(FILE *to, const json_t *sweep)
-{
-    static const char *const titles[] = {"over the labels", "over all words"};
-    const json_t *shots = cgam_json_at(sweep, "shots");
-    fprintf(
-        to,
-        "<div class=\"wide\"><table class=\"tight\">\n<thead><tr><th class=\"n\">shots</th><th>accuracy"
-        "</th>");
-    for (size_t c = 0; c < sizeof columns / sizeof *columns; c++)
-        fprintf(to, "<th class=\"n\">%s</th>", columns[c].head);
-    fprintf(to, "<th class=\"n\">centred</th><th class=\"n\">recovered</th><th "
-                "class=\"n\">layers of c, q; λ</th></tr></thead>\n<tbody>\n");
-    for (size_t i = 0; i < json_array_size(shots); i++) {
-        const json_t *entry = json_array_get(shots, i);
-        for (int over = 0; over < 2; over++) {
-            const json_t *best = cgam_json_at(cgam_json_at(entry, "best"),
-                                              cgam_sweep_over_name((cgam_sweep_over)over));
-            fprintf(to, "<tr><td class=\"n\">%d</td><td style=\"white-space:nowrap\">%s</td>",
-                    (int)cgam_json_get_int(entry, "k"), titles[over]);
-            for (size_t c = 0; c < sizeof columns / sizeof *columns; c++)
-                number(to, cgam_models_over(entry, columns[c].value, over),
-                       cgam_models_over(entry, columns[c].error, over));
-            number(to, over ? (double)NAN : cgam_json_get_real(entry, "controls.centred.held_out"),
-                   NAN);
-            number(to, cgam_json_get_real(entry, over ? "recovered_full" : "recovered"),
-                   cgam_json_get_real(entry, over ? "recovered_full_se" : "recovered_se"));
-            double from = cgam_json_nth(best, "lambda", 0);
-            double to_lambda = cgam_json_nth(best, "lambda", 1);
-            fprintf(to, "<td class=\"n\">%d, %d; %.3g",
-                    (int)cgam_json_get_int(best, "context_layer"),
-                    (int)cgam_json_get_int(best, "query_layer"), from);
-            if (isnan(to_lambda)) fprintf(to, " and above</td></tr>\n");
-            else fprintf(to, "–%.3g</td></tr>\n", to_lambda);
-        }
-    }
-    fprintf(to, "</tbody></table></div>\n");
-    fprintf(to,
-            "<p class=\"soft\">ICL: the model with its demonstrations. Retrieval: ⟨ζ, q⟩ + λ⟨ζ, "
-            "c⟩, and beside it the same with the baselines' contexts; centred: zero-shot scores "
-            "less their means. Recovered: what retrieval gains over zero-shot as a share of what "
-            "demonstrations gain, left out where they do not gain significantly. Layers and λ are "
-            "those of the best pair on all queries. ± standard errors.</p>\n");
-}
-
 /* Of several numbers of shots the page shows the fewest and the most; the others are beside it. */
 static bool shown(cgam_lm_part part, const cgam_figures *figures, int i)
 {
@@ -144,226 +66,51 @@ static cgam_status pictures(FILE *to, cgam_env *env, const char *out, const cgam
     return status;
 }
 
-/* Means and deviations over seeds, where several were run. */
-static void spread(FILE *to, const json_t *doc)
+static void add_text(json_t *list, const char *text)
 {
-    static const char *const names[] = {"zero_shot",  "icl",     "retrieval",
-                                        "label_mean", "flipped", "other_task"};
-    const json_t *shots = cgam_json_at(doc, "shots");
-    if (json_array_size(shots) == 0) return;
-    fprintf(to,
-            "<p class=\"soft\">Over %d seeds, each with its own queries and demonstrations: mean ± "
-            "standard deviation.</p>\n<div class=\"wide\"><table class=\"tight\">\n<thead><tr><th "
-            "class=\"n\">shots</th><th>accuracy</th>",
-            (int)json_array_size(cgam_json_at(doc, "seeds")));
-    for (size_t c = 0; c < sizeof names / sizeof *names; c++)
-        fprintf(to, "<th class=\"n\">%s</th>", columns[c].head);
-    fprintf(to, "</tr></thead>\n<tbody>\n");
-    for (size_t i = 0; i < json_array_size(shots); i++)
-        for (int over = 0; over < 2; over++) {
-            const json_t *entry = json_array_get(shots, i);
-            fprintf(to, "<tr><td class=\"n\">%d</td><td>over %s</td>",
-                    (int)cgam_json_get_int(entry, "k"), over ? "all words" : "the labels");
-            for (size_t c = 0; c < sizeof names / sizeof *names; c++) {
-                char path[40];
-                snprintf(path, sizeof path, "%%.%s.mean", names[c]);
-                double mean = cgam_models_over(entry, path, over);
-                snprintf(path, sizeof path, "%%.%s.sd", names[c]);
-                number(to, mean, cgam_models_over(entry, path, over));
-            }
-            fprintf(to, "</tr>\n");
-        }
-    fprintf(to, "</tbody></table></div>\n");
+    if (*text) json_array_append_new(list, cgam_json_lossy(text));
 }
 
-/* Vectors inside the model. */
-static void injections(FILE *to, const json_t *shots)
+/* The documents of a study under their names, and what the page says beside them: the one that "about" is, and the files and
+ * commands that there are. */
+static json_t *study_doc(const char *out, const cgam_models_study *s)
 {
-    static const struct {
-        const char *head, *path;
-    } parts[] = {{"zero-shot", "zero_shot"},
-                 {"ICL", "icl"},
-                 {"readout", "readout"},
-                 {"add", "by_kind.add.held_out"},
-                 {"replace", "by_kind.replace.held_out"},
-                 {"recovered", "best.recovered"},
-                 {"random", "controls.random"},
-                 {"flipped", "controls.flipped"},
-                 {"another task", "controls.other_task"}};
-    enum { PARTS = sizeof parts / sizeof *parts };
-    fprintf(to,
-            "<div class=\"wide\"><table class=\"tight\">\n<thead><tr><th class=\"n\">shots</th>");
-    for (int c = 0; c < PARTS; c++) fprintf(to, "<th class=\"n\">%s</th>", parts[c].head);
-    fprintf(to, "<th class=\"n\">kind, layer</th></tr></thead>\n<tbody>\n");
-    for (size_t i = 0; i < json_array_size(shots); i++) {
-        const json_t *entry = json_array_get(shots, i);
-        fprintf(to, "<tr><td class=\"n\">%d</td>", (int)cgam_json_get_int(entry, "k"));
-        for (int c = 0; c < PARTS; c++) {
-            char error[40];
-            snprintf(error, sizeof error, "%s_se", parts[c].path);
-            number(to, cgam_json_get_real(entry, parts[c].path), cgam_json_get_real(entry, error));
-        }
-        fprintf(to, "<td class=\"n\">");
-        cgam_html_text(to, cgam_json_get_text(entry, "best.kind"));
-        fprintf(to, ", %d</td></tr>\n", (int)cgam_json_get_int(entry, "best.layer"));
+    static const char *const names[] = {
+        "study.json",     "neff.csv",           "sweep.csv",   "sweep_steps.csv",
+        "sweep_grid.csv", "per_query.csv",      "seeds.csv",   "steer.csv",
+        "probe.csv",      "inject.csv",         "inject.json", "gates.csv",
+        "gates.json",     "gates_spectrum.csv", "fit.csv",     "fit.json"};
+    char path[CGAM_PATH_ROOM];
+    json_t *doc = json_object(), *files = json_array(), *commands = json_array();
+    json_object_update(doc, s->doc);
+    add_text(commands, cgam_json_get_text(s->doc, "command"));
+    for (int i = 0; i < CGAM_LM_EXPERIMENTS; i++) {
+        json_t *part = json_object_get(s->doc, cgam_lm_part_name((cgam_lm_part)i));
+        add_text(commands, cgam_json_get_text(part, "command"));
+        if (json_is_object(part) && !json_object_get(doc, "about"))
+            json_object_set(doc, "about", part);
     }
-    fprintf(to, "</tbody></table></div>\n"
-                "<p class=\"soft\">Vectors put into the last token's state of the prompt without "
-                "demonstrations. Readout: query plus context, as above. Kind, layer and scale are "
-                "chosen on one half of the queries and counted on the other, with vectors of the "
-                "first; the three controls stand at the chosen cells. The last column is the best "
-                "cell on all queries. ± standard errors.</p>\n");
-}
-
-/* The gate operator over the vocabulary, a row for each alpha and mode. */
-static void gated(FILE *to, const json_t *doc)
-{
-    static const struct {
-        const char *head, *key, *error;
-    } parts[] = {{"λ", "lambda", NULL},
-                 {"over labels", "restricted", "restricted_se"},
-                 {"over words", "full", "full_se"},
-                 {"N_eff", "neff", NULL},
-                 {"changed", "argmax_changed", NULL},
-                 {"p_max", "p_max", NULL},
-                 {"unique", "unique_share", NULL}};
-    enum { PARTS = sizeof parts / sizeof *parts };
-    const json_t *shots = cgam_json_at(doc, "shots");
-    fprintf(to,
-            "<div class=\"wide\"><table class=\"tight\">\n<thead><tr><th class=\"n\">shots</th><th "
-            "class=\"n\">α</th><th>mode</th>");
-    for (int c = 0; c < PARTS; c++) fprintf(to, "<th class=\"n\">%s</th>", parts[c].head);
-    fprintf(to, "</tr></thead>\n<tbody>\n");
-    for (size_t i = 0; i < json_array_size(shots); i++) {
-        const json_t *entry = json_array_get(shots, i), *grid = cgam_json_at(entry, "grid");
-        for (size_t r = 0; r < json_array_size(grid); r++) {
-            const json_t *row = json_array_get(grid, r);
-            fprintf(to, "<tr><td class=\"n\">%d</td><td class=\"n\">%.3g</td><td>",
-                    (int)cgam_json_get_int(entry, "k"), cgam_json_get_real(row, "alpha"));
-            cgam_html_text(to, cgam_json_get_text(row, "mode"));
-            fprintf(to, "</td>");
-            for (int c = 0; c < PARTS; c++)
-                number(to, cgam_json_get_real(row, parts[c].key),
-                       parts[c].error ? cgam_json_get_real(row, parts[c].error) : (double)NAN);
-            fprintf(to, "</tr>\n");
-        }
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        snprintf(path, sizeof path, "%s/lm/%s/%s", out, s->name, names[i]);
+        if (cgam_file_exists(path)) json_array_append_new(files, json_string(names[i]));
     }
-    fprintf(
-        to,
-        "</tbody></table></div>\n<p class=\"soft\">Scores ⟨ζ, q⟩ + λ(A(α)⁻¹Zc) over all %s rows of "
-        "the unembedding, α_crit = %.4g, 1/μ_max = %.3g; coupled: with the feedback λ²A(α)⁻¹p. λ is "
-        "chosen anew at each α in mode first, on one half of the queries, and all is counted on the "
-        "other. Changed: the best word differs, in mode first from α = 0, in mode coupled from mode "
-        "first. Unique: proved to be the only answer. ± standard errors.</p>\n",
-        strcmp(cgam_json_get_text(doc, "rows"), "unit") == 0 ? "unit" : "raw",
-        cgam_json_get_real(doc, "alpha_crit"), 1 / cgam_json_get_real(doc, "mu_max"));
-}
-
-/* What P does, over all tasks and for each. */
-static void fit_row(FILE *to, const char *name, const json_t *of)
-{
-    static const char *const keys[] = {"zero_shot", "icl",      "mean",    "identity",
-                                       "random",    "held_out", "left_out"};
-    for (int over = 0; over < 2; over++) {
-        fprintf(to, "<tr><td>");
-        cgam_html_text(to, name);
-        fprintf(to, "</td><td>%s</td>", over ? "over all words" : "over the labels");
-        for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-            const json_t *way = json_object_get(of, keys[i]);
-            double share = cgam_json_get_real(way, over ? "full" : "restricted");
-            double se = cgam_json_get_real(way, over ? "full_se" : "restricted_se");
-            if (isnan(share)) fprintf(to, "<td class=\"n\">–</td>");
-            else fprintf(to, "<td class=\"n\">%.3f ± %.3f</td>", share, se);
-        }
-        fprintf(to, "</tr>\n");
-    }
-}
-
-static void fit_table(FILE *to, const json_t *doc)
-{
-    size_t i;
-    json_t *task;
-    const json_t *tasks = cgam_json_at(doc, "by_task");
-    fprintf(to,
-            "<div class=\"wide\"><table class=\"tight\">\n<thead><tr><th>P</th><th>accuracy</th>"
-            "<th class=\"n\">no context</th><th class=\"n\">ICL</th><th class=\"n\">mean y</th>"
-            "<th class=\"n\">P = I</th><th class=\"n\">random P</th><th class=\"n\">learned P</th>"
-            "<th class=\"n\">task left out</th></tr></thead>\n<tbody>\n");
-    fit_row(to, "all", doc);
-    json_array_foreach(tasks, i, task) if (json_array_size(tasks) > 1)
-        fit_row(to, cgam_json_get_text(task, "task"), task);
-    fprintf(to, "</tbody></table></div>\n<p class=\"soft\">P (");
-    cgam_html_text(to, cgam_json_get_text(doc, "method"));
-    fprintf(to, ") takes the ");
-    cgam_html_text(to, cgam_json_get_text(doc, "from"));
-    fprintf(
-        to,
-        " after layer %d to what demonstrations add after the last; the score is that of the last "
-        "state without them plus P x. Fitted on one half of the queries, counted on the other; task "
-        "left out: fitted on the other tasks. Mean y: of the same task on the half fitted on. R² of P x "
-        "about y: %.2f, of the mean %.2f. ± standard errors.</p>\n",
-        (int)cgam_json_get_int(doc, "layer"), cgam_json_get_real(doc, "held_out.r2"),
-        cgam_json_get_real(doc, "mean.r2"));
-}
-
-static void command(FILE *to, const char *text)
-{
-    if (!*text) return;
-    fprintf(to, "<pre>");
-    cgam_html_text(to, text);
-    fprintf(to, "</pre>\n");
+    cgam_json_add(doc, "name=%s reason=%s least_alpha=%g files=%p commands=%p", s->name,
+                  s->doc ? "" : s->reason, 1 / cgam_json_get_real(s->doc, "gates.mu_max"), files,
+                  commands);
+    return doc;
 }
 
 static cgam_status one_study(FILE *to, cgam_env *env, const char *out, const cgam_models_study *s,
                              bool steering)
 {
-    static const char *const files[] = {
-        "study.json",     "neff.csv",           "sweep.csv",   "sweep_steps.csv",
-        "sweep_grid.csv", "per_query.csv",      "seeds.csv",   "steer.csv",
-        "probe.csv",      "inject.csv",         "inject.json", "gates.csv",
-        "gates.json",     "gates_spectrum.csv", "fit.csv",     "fit.json"};
-    const json_t *neff = cgam_json_at(s->doc, "neff"), *inject = cgam_json_at(s->doc, "inject");
-    const json_t *gates = cgam_json_at(s->doc, "gates");
-    const json_t *fit = cgam_json_at(s->doc, "fit");
-    char path[CGAM_PATH_ROOM];
-    fprintf(to, "<h3>");
-    cgam_html_text(to, s->name);
-    fprintf(to, "</h3>\n");
-    if (!s->doc) {
-        fprintf(to, "<p>This study cannot be read: ");
-        cgam_html_text(to, s->reason);
-        fprintf(to, "</p>\n");
-        return CGAM_OK;
+    cgam_status status = CGAM_OK;
+    json_t *doc = study_doc(out, s);
+    cgam_fill(to, "{<lab/page/models-study.html}", doc);
+    if (s->doc) {
+        status = pictures(to, env, out, s, steering);
+        cgam_fill(to, "{<lab/page/models-foot.html}", doc);
     }
-    if (!neff) neff = inject ? inject : gates ? gates : fit;
-    fprintf(to, "<p class=\"soft\">");
-    cgam_html_text(to, cgam_json_get_text(neff, "model.file"));
-    fprintf(to, " (");
-    cgam_html_text(to, cgam_json_get_text(neff, "model.description"));
-    fprintf(to, "), %d layers, d = %d, %d words · %d queries, %d labels, seed %lld</p>\n",
-            (int)cgam_json_get_int(neff, "model.layers"),
-            (int)cgam_json_get_int(neff, "model.width"),
-            (int)cgam_json_get_int(neff, "model.vocab"), (int)cgam_json_get_int(neff, "queries"),
-            (int)cgam_json_get_int(neff, "labels"), (long long)cgam_json_get_int(neff, "seed"));
-    if (cgam_json_at(s->doc, "sweep")) accuracies(to, cgam_json_at(s->doc, "sweep"));
-    spread(to, cgam_json_at(s->doc, "spread"));
-    if (inject) injections(to, cgam_json_at(inject, "shots"));
-    if (gates) gated(to, gates);
-    if (fit) fit_table(to, fit);
-    cgam_status status = pictures(to, env, out, s, steering);
-    command(to, cgam_json_get_text(s->doc, "command"));
-    command(to, cgam_json_get_text(inject, "command"));
-    command(to, cgam_json_get_text(gates, "command"));
-    command(to, cgam_json_get_text(fit, "command"));
-    fprintf(to, "<p class=\"soft\">Data:");
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        snprintf(path, sizeof path, "%s/lm/%s/%s", out, s->name, files[i]);
-        if (!cgam_file_exists(path)) continue;
-        fprintf(to, " <a href=\"lm/");
-        cgam_html_text(to, s->name);
-        fprintf(to, "/%s\">%s</a>", files[i], files[i]);
-    }
-    fprintf(to, "</p>\n");
+    json_decref(doc);
     return status;
 }
 
@@ -372,34 +119,15 @@ cgam_status cgam_models_html(FILE *to, cgam_env *env, const char *folder, const 
     cgam_status status = CGAM_OK;
     bool facts = false;
     fputs(marks[1][0], to);
-    fprintf(to, "<h2 id=\"models\">Language models</h2>\n");
-    if (models->count == 0) {
-        cgam_html_say(
-            to, "No study of a language model is in this report. To add one (the first command "
-                "fetches 334 MB):");
-        fprintf(to, "<pre>cgam lm get\ncgam lm study --dataset sentiment --shots 0,1,4 --queries "
-                    "40 --report ");
-        cgam_html_text(to, folder);
-        fprintf(to, "</pre>\n");
-    } else {
-        cgam_html_say(
-            to,
-            "Memories are the rows of a model's unembedding; the query q is the state that a "
-            "prompt leaves without demonstrations, the context c the mean of what demonstrations "
-            "add to it, each after one of the layers; a word's score is ⟨ζ, q⟩ + λ⟨ζ, c⟩. "
-            "Accuracies in the tables and in the panels that say so are held out: context, pair of "
-            "layers and λ all come from one half of the queries and are counted on the other. Maps of "
-            "all pairs and curves over λ are not: there λ is at its best for the queries that are "
-            "counted, or read off. A shared context adds the same number to a label's score whatever the "
-            "query, so over the labels it can only move the borders between classes; the baselines "
-            "say how far that carries.");
-        for (int i = 0; i < models->count; i++)
-            facts = facts || cgam_models_facts(&models->study[i]);
-        /* sets of classes steer the shipped facts: shown where no study is about facts */
-        for (int i = 0; i < models->count && status == CGAM_OK; i++)
-            status = one_study(to, env, folder, &models->study[i],
-                               cgam_models_facts(&models->study[i]) || !facts);
-    }
+    json_t *doc = cgam_json_object("folder=%s studies=%d", folder, models->count);
+    cgam_fill(to, "{<lab/page/models-head.html}", doc);
+    json_decref(doc);
+    for (int i = 0; i < models->count; i++) facts = facts || cgam_models_facts(&models->study[i]);
+    /* sets of classes steer the shipped facts: shown where no study is about facts */
+    for (int i = 0; i < models->count && status == CGAM_OK; i++)
+        status = one_study(to, env, folder, &models->study[i],
+                           cgam_models_facts(&models->study[i]) || !facts);
+    if (status == CGAM_OK && cgam_json_ran_short()) status = cgam_json_nomem(env, "the page");
     fputs(marks[1][1], to);
     return status;
 }
