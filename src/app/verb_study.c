@@ -219,11 +219,11 @@ __attribute__((constructor)) static void make_verbs(void)
         snprintf(v->example, sizeof v->example, "cgam %s %s", v->name, cgam_studies[kind].example);
         int length = snprintf(
             v->about, sizeof v->about,
-            "%s\n\nThe same seed and options give the same numbers whatever the number of threads. "
+            "%s\nThe same seed and options give the same numbers whatever the number of threads. "
             "A run that was stopped (Ctrl-C, a kill) continues when the same call is made again, "
             "and ends with the same bits. `cgam-mpi` splits the trials among its ranks. Without gnuplot there are no figures, everything else is "
             "complete, and the exit status is 0.",
-            cgam_studies[kind].words);
+            cgam_verb_about(&(cgam_verb){.name = v->name}));
         assert(length < (int)sizeof v->about);
         (void)length;
         cgam_verb_study_kinds[k] = (cgam_verb){.name = v->name,

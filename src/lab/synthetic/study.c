@@ -10,75 +10,38 @@
 #include <unistd.h>
 
 const cgam_study_part cgam_studies[CGAM_STUDY_KINDS] = {
-    [CGAM_STUDY_SEPARATION] =
-        {"separation", "accuracy and gaps against query noise (fig. 2)",
-         "--context-noise vector --out out", cgam_separation_run, cgam_separation_trial, NULL,
-         "One bank of unit Gaussian memories. A trial picks a target, a noisy query and "
-         "a noisy context, recalls with every lambda on the same draws, and is counted "
-         "right when the target wins. Also kept: the gap between the target's score and "
-         "the best other one, and whether the target's probability is above the logistic "
-         "bound."},
+    [CGAM_STUDY_SEPARATION] = {"separation", "accuracy and gaps against query noise (fig. 2)",
+                               "--context-noise vector --out out", cgam_separation_run,
+                               cgam_separation_trial, NULL},
     [CGAM_STUDY_COMPETITION] =
         {"competition", "peak gate probability against the penalty, without feedback (fig. 3 a-c)",
-         "--t-cap 200", cgam_competition_run, cgam_competition_trial, cgam_competition_check,
-         "Each trial draws a cluster of unit memories and gives every gate the same "
-         "input. Below alpha_crit the gates settle; from there on their closed-form "
-         "transient is taken at min(t*, t_cap). Reported is the mean of the largest gate "
-         "probability for every alpha."},
-    [CGAM_STUDY_COUPLED] =
-        {"coupled", "how feedback moves the transition of the gates (fig. 3 d)",
-         "--lambda 0,1,2 --trials 200", cgam_coupled_run, cgam_coupled_trial, NULL,
-         "Clusters as in competition. Retrieval feeds back into the gates: the "
-         "self-consistent fixed point from a noisy start while A(alpha) is positive definite, "
-         "the transient to t_cap from alpha_crit on. For every lambda: the curve, where "
-         "its mean peak crosses 1/2, the theorem's threshold, and the fold of the branch "
-         "of fixed points."},
-    [CGAM_STUDY_TIMESCALE] =
-        {"timescale", "do gates that are faster than retrieval precondition it", "--start query",
-         cgam_timescale_run, cgam_timescale_trial, NULL,
-         "Integrates gates and retrieval for ratios tau_r/tau_s, from rest or from the "
-         "query, with the query clamped or free, and tells when the context has settled, "
-         "when retrieval has decided, how many memories are in play along the way, and "
-         "how often the target wins."},
-    [CGAM_STUDY_THEOREMS] =
-        {"theorems", "every theorem of the paper, counted on random instances", "--trials 2000",
-         cgam_theorems_run, cgam_theorems_trial, NULL,
-         "Draws random instances and counts, for every statement, cases, violations and "
-         "the worst margin. The exit status is 1 when there is a violation."},
-    [CGAM_STUDY_CAPACITY] =
-        {"capacity", "recall accuracy against the number of memories per dimension",
-         "--load 1,4,16,64 --lambda 0,2", cgam_grid_run, cgam_grid_trial, cgam_grid_check,
-         "First-order recall of noisy queries with a noisy context, for a product of "
-         "N/d, lambda, alpha and sigma_q, on random unit memories or on rows of a bank "
-         "of yours."},
+         "--t-cap 200", cgam_competition_run, cgam_competition_trial, cgam_competition_check},
+    [CGAM_STUDY_COUPLED] = {"coupled", "how feedback moves the transition of the gates (fig. 3 d)",
+                            "--lambda 0,1,2 --trials 200", cgam_coupled_run, cgam_coupled_trial,
+                            NULL},
+    [CGAM_STUDY_TIMESCALE] = {"timescale",
+                              "do gates that are faster than retrieval precondition it",
+                              "--start query", cgam_timescale_run, cgam_timescale_trial, NULL},
+    [CGAM_STUDY_THEOREMS] = {"theorems", "every theorem of the paper, counted on random instances",
+                             "--trials 2000", cgam_theorems_run, cgam_theorems_trial, NULL},
+    [CGAM_STUDY_CAPACITY] = {"capacity",
+                             "recall accuracy against the number of memories per dimension",
+                             "--load 1,4,16,64 --lambda 0,2", cgam_grid_run, cgam_grid_trial,
+                             cgam_grid_check},
     [CGAM_STUDY_PHASE] =
         {"phase", "recall accuracy over two of N/d, lambda, alpha and sigma_q, as a map",
-         "--x alpha --y load --alpha 0,0.2,0.4,0.6,0.8 --load 1,2,4,8,16 --lambda 2 "
-         "--sigma-q 0.5",
-         cgam_grid_run, cgam_grid_trial, cgam_grid_check,
-         "As capacity, drawn as a heat map over any two of N/d, lambda, alpha and "
-         "sigma_q; the other two take their first value."},
-    [CGAM_STUDY_CONVERGENCE] =
-        {"convergence", "where flows and iterations end, from any start", "--lambda 3 --beta 8",
-         cgam_convergence_run, cgam_convergence_trial, cgam_convergence_check,
-         "At every alpha, lambda and beta, flows of the four layers from random gates and "
-         "retrieval, and the plain iteration from the same weights: do they come to rest, does "
-         "the energy ever rise, at how many different points do they end, and is it one where a "
-         "theorem promises one."},
+         "--x alpha --y load --alpha 0,0.2,0.4,0.6,0.8 --load 1,2,4,8,16 --lambda 2 --sigma-q 0.5",
+         cgam_grid_run, cgam_grid_trial, cgam_grid_check},
+    [CGAM_STUDY_CONVERGENCE] = {"convergence", "where flows and iterations end, from any start",
+                                "--lambda 3 --beta 8", cgam_convergence_run, cgam_convergence_trial,
+                                cgam_convergence_check},
     [CGAM_STUDY_ANNEALING] =
         {"annealing",
          "does annealing find the deepest minimum, and what a context does to their number",
-         "--lambda 2 --beta 4,8,16", cgam_annealing_run, cgam_annealing_trial, NULL,
-         "At every lambda and beta, without and with the context: the plain coupled recall, the "
-         "annealed one and the landscape of fixed points. How often each ends at the lowest energy "
-         "that anyone found, which of the two is lower, how often the target wins, and how many "
-         "minima there are."},
+         "--lambda 2 --beta 4,8,16", cgam_annealing_run, cgam_annealing_trial, NULL},
     [CGAM_STUDY_SPARSE] =
         {"sparse", "does a context narrow the set that is searched, with sparse activations",
-         "--mode coupled --lambda 0.5", cgam_sparse_run, cgam_sparse_trial, NULL,
-         "Noisy queries recalled with softmax, 1.5-entmax and sparsemax, without and with a noisy "
-         "context, on the same draws: does the target win, how many memories keep a weight, how "
-         "often is the answer one memory exactly, and how often is that proved."},
+         "--mode coupled --lambda 0.5", cgam_sparse_run, cgam_sparse_trial, NULL},
 };
 
 /* ---- Life ------------------------------------------------------------------------------------ */

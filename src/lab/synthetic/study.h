@@ -183,7 +183,7 @@ cgam_status cgam_study_add(cgam_study *study, const char *name, const char *abou
                            const char *heads, const char *const *labels, int64_t rows,
                            double **cells);
 
-/* What each study gives: its words, its work, and one trial of it in full. Of several banks, the trials of the first are
+/* What each study gives: a summary, its work, and one trial of it in full. Of several banks, the trials of the first are
  * counted first, then those of the second. Its parameters are rows of params.c. */
 typedef struct cgam_study_part {
     const char *name, *about; /* one line */
@@ -191,7 +191,6 @@ typedef struct cgam_study_part {
     cgam_status (*run)(cgam_study *study);
     cgam_status (*trial)(cgam_study *study, int64_t trial, json_t *doc);
     cgam_status (*check)(cgam_env *env, const cgam_study_opts *opts); /* NULL = nothing to check */
-    const char *words;                                                /* a paragraph */
 } cgam_study_part;
 extern const cgam_study_part cgam_studies[CGAM_STUDY_KINDS];
 
