@@ -52,7 +52,7 @@ int64_t cgam_table_column(const cgam_table *table, const char *name)
     }
 }
 
-double cgam_table_get(const cgam_table *table, int64_t row, const char *name)
+double cgam_cell(const cgam_table *table, int64_t row, const char *name)
 {
     int64_t column = cgam_table_column(table, name);
     return column < 0 || row < 0 || row >= table->rows

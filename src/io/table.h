@@ -21,7 +21,7 @@ void cgam_table_put(json_t *doc, const cgam_table *table, int64_t from, int64_t 
 /* The column of numbers with that name, -1 = there is none. */
 int64_t cgam_table_column(const cgam_table *table, const char *name);
 /* The number in a row of the column with that name; NAN = there is none. */
-double cgam_table_get(const cgam_table *table, int64_t row, const char *name);
+double cgam_cell(const cgam_table *table, int64_t row, const char *name);
 /* As name.csv into the folder, which is made, with those above it. Numbers are the shortest that read
  * back exactly, integers without a point, no value is an empty field, infinities are inf and -inf;
  * labels are quoted where they have to be. */

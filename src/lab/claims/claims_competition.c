@@ -10,11 +10,11 @@
 static double reach(const cgam_table *t, double height)
 {
     for (int64_t i = 1; i < t->rows; i++) {
-        double a = cgam_table_get(t, i - 1, "peak_mean"), b = cgam_table_get(t, i, "peak_mean");
+        double a = cgam_cell(t, i - 1, "peak_mean"), b = cgam_cell(t, i, "peak_mean");
         if (a < height && b >= height)
-            return cgam_table_get(t, i - 1, "alpha") +
-                   (cgam_table_get(t, i, "alpha") - cgam_table_get(t, i - 1, "alpha")) *
-                       (height - a) / (b - a);
+            return cgam_cell(t, i - 1, "alpha") +
+                   (cgam_cell(t, i, "alpha") - cgam_cell(t, i - 1, "alpha")) * (height - a) /
+                       (b - a);
     }
     return NAN;
 }
@@ -39,23 +39,23 @@ static void flat_below(const pair *p, cgam_claims *c)
     double n = (double)p->opts->n, highest = 0, at = NAN, se = 0;
     int64_t tests = 0, good = 0;
     cgam_outcome all = CGAM_SHOWN;
-    for (int64_t i = 0; i < t->rows; i++) tests += cgam_table_get(t, i, "supercritical") == 0;
+    for (int64_t i = 0; i < t->rows; i++) tests += cgam_cell(t, i, "supercritical") == 0;
     for (int64_t i = 0; i < t->rows; i++) {
-        if (cgam_table_get(t, i, "supercritical") != 0) continue;
-        double mean = cgam_table_get(t, i, "peak_mean");
-        cgam_outcome one = cgam_claim_above(2 / n - mean, cgam_table_get(t, i, "peak_se"),
+        if (cgam_cell(t, i, "supercritical") != 0) continue;
+        double mean = cgam_cell(t, i, "peak_mean");
+        cgam_outcome one = cgam_claim_above(2 / n - mean, cgam_cell(t, i, "peak_se"),
                                             cgam_claim_limit((double)tests));
         good += one == CGAM_SHOWN;
         all = cgam_claim_both(all, one);
         if (mean > highest) {
             highest = mean;
-            at = cgam_table_get(t, i, "alpha");
-            se = cgam_table_get(t, i, "peak_se");
+            at = cgam_cell(t, i, "alpha");
+            se = cgam_cell(t, i, "peak_se");
         }
     }
-    cgam_claim_tell(
-        claim, "%lld of %lld values of α; highest mean peak %.4f ± %.4f at α = %g, 1/N = %.4f; ",
-        (long long)good, (long long)tests, highest, se, at, 1 / n);
+    cgam_claim_tell(claim,
+                    "%jd of %jd values of α; highest mean peak %.4f ± %.4f at α = %g, 1/N = %.4f; ",
+                    good, tests, highest, se, at, 1 / n);
     cgam_claim_decide_one(claim, p->opts->trials, tests > 0 ? all : CGAM_OPEN);
 }
 
@@ -69,20 +69,19 @@ static void saturates_above(const pair *p, cgam_claims *c)
     int64_t tests = 0, good = 0;
     cgam_outcome all = CGAM_SHOWN;
     double lowest = 1;
-    for (int64_t i = 0; i < t->rows; i++) tests += cgam_table_get(t, i, "alpha") >= 1.25 * p->crit;
+    for (int64_t i = 0; i < t->rows; i++) tests += cgam_cell(t, i, "alpha") >= 1.25 * p->crit;
     for (int64_t i = 0; i < t->rows; i++) {
-        if (cgam_table_get(t, i, "alpha") < 1.25 * p->crit) continue;
+        if (cgam_cell(t, i, "alpha") < 1.25 * p->crit) continue;
         cgam_outcome one =
-            cgam_claim_above(cgam_table_get(t, i, "peak_mean") - 0.95,
-                             cgam_table_get(t, i, "peak_se"), cgam_claim_limit((double)tests));
+            cgam_claim_above(cgam_cell(t, i, "peak_mean") - 0.95, cgam_cell(t, i, "peak_se"),
+                             cgam_claim_limit((double)tests));
         good += one == CGAM_SHOWN;
         all = cgam_claim_both(all, one);
-        lowest = fmin(lowest, cgam_table_get(t, i, "peak_mean"));
+        lowest = fmin(lowest, cgam_cell(t, i, "peak_mean"));
     }
     cgam_claim_tell(
-        claim,
-        "%lld of %lld values of α; lowest mean peak there %.4f; 0.95 is reached at α = %.3f; ",
-        (long long)good, (long long)tests, lowest, reach(t, 0.95));
+        claim, "%jd of %jd values of α; lowest mean peak there %.4f; 0.95 is reached at α = %.3f; ",
+        good, tests, lowest, reach(t, 0.95));
     cgam_claim_decide_one(claim, p->opts->trials, tests > 0 ? all : CGAM_OPEN);
 }
 
@@ -124,11 +123,11 @@ static void several_rise(const pair *p, cgam_claims *c)
         claim,
         "%.1f ± %.1f memories above 1/N, two or more in %.1f%% of the trials; without the cap "
         "%.1f memories, %.1f%%; ",
-        cgam_table_get(onset, 0, "above_mean"), cgam_table_get(onset, 0, "above_se"),
-        100 * cgam_table_get(onset, 0, "share_two_or_more"), cgam_table_get(late, 0, "above_mean"),
-        100 * cgam_table_get(late, 0, "share_two_or_more"));
-    cgam_outcome several[] = {cgam_claim_if(cgam_table_get(onset, 0, "share_two_or_more") >= 0.99),
-                              cgam_claim_if(cgam_table_get(late, 0, "share_two_or_more") >= 0.99)};
+        cgam_cell(onset, 0, "above_mean"), cgam_cell(onset, 0, "above_se"),
+        100 * cgam_cell(onset, 0, "share_two_or_more"), cgam_cell(late, 0, "above_mean"),
+        100 * cgam_cell(late, 0, "share_two_or_more"));
+    cgam_outcome several[] = {cgam_claim_if(cgam_cell(onset, 0, "share_two_or_more") >= 0.99),
+                              cgam_claim_if(cgam_cell(late, 0, "share_two_or_more") >= 0.99)};
     cgam_claim_decide(claim, p->opts->trials, 2, several, p->under);
 }
 
@@ -146,17 +145,15 @@ void cgam_claims_competition(const cgam_study *const *runs, cgam_claims *c)
               .onset_late = cgam_study_find(uncapped, "onset"),
               .under = {cap, "no cap on time"}};
     const cgam_table *t = p.peak, *u = p.late;
-    p.crit = cgam_table_get(p.onset, 0, "alpha");
+    p.crit = cgam_cell(p.onset, 0, "alpha");
     p.start = reach(t, 0.1);
     p.finish = reach(t, 0.9);
     for (int64_t i = 1; i < t->rows; i++) {
-        double alpha = cgam_table_get(t, i, "alpha");
+        double alpha = cgam_cell(t, i, "alpha");
         if (alpha <= p.crit - 0.01 || alpha > fmax(1.25, p.crit)) continue;
-        if (cgam_table_get(t, i - 1, "alpha") >= p.crit * (1 - 1e-9))
-            p.step = fmax(p.step, cgam_table_get(t, i, "peak_mean") -
-                                      cgam_table_get(t, i - 1, "peak_mean"));
-        p.jump =
-            fmax(p.jump, cgam_table_get(u, i, "peak_mean") - cgam_table_get(u, i - 1, "peak_mean"));
+        if (cgam_cell(t, i - 1, "alpha") >= p.crit * (1 - 1e-9))
+            p.step = fmax(p.step, cgam_cell(t, i, "peak_mean") - cgam_cell(t, i - 1, "peak_mean"));
+        p.jump = fmax(p.jump, cgam_cell(u, i, "peak_mean") - cgam_cell(u, i - 1, "peak_mean"));
     }
     flat_below(&p, c);
     saturates_above(&p, c);

@@ -11,9 +11,9 @@ static double spacing(const cgam_study *s, double lambda, double x)
 {
     const cgam_table *t = cgam_study_find(s, "curves");
     for (int64_t i = 1; i < t->rows; i++)
-        if (cgam_table_get(t, i, "lambda") == lambda &&
-            cgam_table_get(t, i - 1, "lambda") == lambda && cgam_table_get(t, i, "alpha") >= x)
-            return (cgam_table_get(t, i, "alpha") - cgam_table_get(t, i - 1, "alpha")) / sqrt(12);
+        if (cgam_cell(t, i, "lambda") == lambda && cgam_cell(t, i - 1, "lambda") == lambda &&
+            cgam_cell(t, i, "alpha") >= x)
+            return (cgam_cell(t, i, "alpha") - cgam_cell(t, i - 1, "alpha")) / sqrt(12);
     return NAN;
 }
 
@@ -21,18 +21,16 @@ static double spacing(const cgam_study *s, double lambda, double x)
 static double threshold(const cgam_study *s, int64_t k, double *se)
 {
     const cgam_table *t = cgam_study_find(s, "thresholds");
-    double half = cgam_table_get(t, k, "alpha_half");
-    *se = hypot(cgam_table_get(t, k, "alpha_half_se"),
-                spacing(s, cgam_table_get(t, k, "lambda"), half));
+    double half = cgam_cell(t, k, "alpha_half");
+    *se = hypot(cgam_cell(t, k, "alpha_half_se"), spacing(s, cgam_cell(t, k, "lambda"), half));
     return half;
 }
 
 /* Standard error of a median, from the quartiles of a normal distribution. */
 static double median_se(const cgam_table *t, int64_t k)
 {
-    double sigma = (cgam_table_get(t, k, "fold_q75") - cgam_table_get(t, k, "fold_q25")) / 1.349;
-    return 1.2533 * sigma /
-           sqrt(cgam_table_get(t, k, "fold_share") * cgam_table_get(t, k, "fold_trials"));
+    double sigma = (cgam_cell(t, k, "fold_q75") - cgam_cell(t, k, "fold_q25")) / 1.349;
+    return 1.2533 * sigma / sqrt(cgam_cell(t, k, "fold_share") * cgam_cell(t, k, "fold_trials"));
 }
 
 /* The measured threshold moves left as lambda grows, and the theorem's does, too. */
@@ -55,17 +53,17 @@ static void moves_left(const cgam_study *s, cgam_claims *c)
             cgam_claim_above(before - half, hypot(se, before_se), cgam_claim_limit((double)steps));
         left += one == CGAM_SHOWN;
         all = cgam_claim_both(all, one);
-        falling += cgam_table_get(t, k, "alpha_theory") < cgam_table_get(t, k - 1, "alpha_theory");
+        falling += cgam_cell(t, k, "alpha_theory") < cgam_cell(t, k - 1, "alpha_theory");
     }
-    cgam_claim_tell(claim, "; %lld of %lld steps to the left; ", (long long)left, (long long)steps);
+    cgam_claim_tell(claim, "; %jd of %jd steps to the left; ", left, steps);
     cgam_claim_decide_one(claim, trials, all);
 
     claim = cgam_claim_add(
         c, "section 3.3, appendix C.3", "This agrees with the theorem in direction.",
         "The theorem's threshold falls with λ, and so does the measured one, by the test "
         "before.");
-    cgam_claim_tell(claim, "theorem falls in %lld of %lld steps, measured in %lld; ",
-                    (long long)falling, (long long)steps, (long long)left);
+    cgam_claim_tell(claim, "theorem falls in %jd of %jd steps, measured in %jd; ", falling, steps,
+                    left);
     cgam_claim_decide_one(claim, trials, cgam_claim_both(all, cgam_claim_if(falling == steps)));
 }
 
@@ -76,15 +74,14 @@ cgam_outcome cgam_claims_coupled(const cgam_study *const *runs, cgam_claims *c)
     int64_t trials = s->opts.trials, steps = t->rows - 1, counted = 0, folds = 0;
     cgam_outcome apart = CGAM_SHOWN, folded = CGAM_SHOWN;
     moves_left(s, c);
-    for (int64_t k = 1; k <= steps; k++) counted += !isnan(cgam_table_get(t, k, "alpha_theory"));
+    for (int64_t k = 1; k <= steps; k++) counted += !isnan(cgam_cell(t, k, "alpha_theory"));
 
     cgam_claim *claim = cgam_claim_add(
         c, "section 3.3, fig. 3d", "The theoretical threshold does not match the empirical one.",
         "For every λ > 0 the two differ significantly (two-sided, 1% together).");
     for (int64_t k = 0; k <= steps; k++) {
-        double lambda = cgam_table_get(t, k, "lambda"),
-               theory = cgam_table_get(t, k, "alpha_theory"), se;
-        double half = threshold(s, k, &se), fold = cgam_table_get(t, k, "fold_median");
+        double lambda = cgam_cell(t, k, "lambda"), theory = cgam_cell(t, k, "alpha_theory"), se;
+        double half = threshold(s, k, &se), fold = cgam_cell(t, k, "fold_median");
         if (lambda == 0 || isnan(theory)) continue;
         double z = cgam_claim_limit(2 * (double)counted), gap = fabs(half - theory);
         apart = cgam_claim_both(apart, gap > z * se ? CGAM_SHOWN : CGAM_OPEN);
@@ -104,12 +101,12 @@ cgam_outcome cgam_claims_coupled(const cgam_study *const *runs, cgam_claims *c)
         "For every λ > 0 the α of mean peak 1/2 does not differ significantly from the "
         "median of the trials' folds (two-sided, 1% together), and is ten times nearer to "
         "it than to the theorem's threshold.");
-    cgam_claim_tell(claim, "%lld of %lld couplings", (long long)folds, (long long)counted);
+    cgam_claim_tell(claim, "%jd of %jd couplings", folds, counted);
     for (int64_t k = 0; k <= steps; k++)
-        if (cgam_table_get(t, k, "lambda") > 0)
-            cgam_claim_tell(claim, "; λ = %g: fold %.4f (%.4f to %.4f)",
-                            cgam_table_get(t, k, "lambda"), cgam_table_get(t, k, "fold_median"),
-                            cgam_table_get(t, k, "fold_q25"), cgam_table_get(t, k, "fold_q75"));
+        if (cgam_cell(t, k, "lambda") > 0)
+            cgam_claim_tell(claim, "; λ = %g: fold %.4f (%.4f to %.4f)", cgam_cell(t, k, "lambda"),
+                            cgam_cell(t, k, "fold_median"), cgam_cell(t, k, "fold_q25"),
+                            cgam_cell(t, k, "fold_q75"));
     cgam_claim_decide_one(claim, trials, counted > 0 ? folded : CGAM_OPEN);
     return trials < CGAM_CLAIM_TRIALS ? CGAM_OPEN : apart;
 }

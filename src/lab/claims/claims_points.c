@@ -8,7 +8,7 @@
 static double total(const cgam_table *t, const char *column)
 {
     double sum = 0;
-    for (int64_t i = 0; i < t->rows; i++) sum += cgam_table_get(t, i, column);
+    for (int64_t i = 0; i < t->rows; i++) sum += cgam_cell(t, i, column);
     return sum;
 }
 
@@ -19,8 +19,8 @@ static cgam_outcome flows_rest(const cgam_study *s, cgam_claim *claim, const cha
     const cgam_table *t = cgam_study_find(s, "cells");
     double starts = total(t, "starts"), rested = 0, worst = 0;
     for (int64_t i = 0; i < t->rows; i++) {
-        rested += cgam_table_get(t, i, "rested") * cgam_table_get(t, i, "starts");
-        worst = fmax(worst, cgam_table_get(t, i, "residual"));
+        rested += cgam_cell(t, i, "rested") * cgam_cell(t, i, "starts");
+        worst = fmax(worst, cgam_cell(t, i, "residual"));
     }
     cgam_claim_tell(claim, "%.0f of %.0f flows came to rest, |p − map(p)| at most %.1e; ",
                     rint(rested), starts, worst);
@@ -41,7 +41,7 @@ static cgam_outcome one_limit(const cgam_study *s, cgam_claim *claim, const char
     (void)name;
     const cgam_table *t = cgam_study_find(s, "cells");
     double most = 0;
-    for (int64_t i = 0; i < t->rows; i++) most = fmax(most, cgam_table_get(t, i, "limits"));
+    for (int64_t i = 0; i < t->rows; i++) most = fmax(most, cgam_cell(t, i, "limits"));
     cgam_claim_tell(
         claim, "%.0f of %.0f such problems have several ends; elsewhere up to %.1f on average; ",
         total(t, "refuted"), total(t, "unique"), most);
@@ -60,8 +60,8 @@ static cgam_outcome annealing_is_lower(const cgam_study *s, cgam_claim *claim, c
     cgam_outcome outcome = CGAM_SHOWN;
     for (int context = 0; context < 2; context++) {
         int64_t i = hardest(t, context);
-        double n = cgam_table_get(t, i, "trials"), lower = n * cgam_table_get(t, i, "lower");
-        double higher = n * cgam_table_get(t, i, "higher");
+        double n = cgam_cell(t, i, "trials"), lower = n * cgam_cell(t, i, "lower");
+        double higher = n * cgam_cell(t, i, "higher");
         double z = lower + higher > 0 ? (lower - higher) / sqrt(lower + higher) : 0;
         cgam_claim_tell(claim, "%s the context lower in %.0f, higher in %.0f of %.0f (z = %.1f); ",
                         context ? "with" : "without", rint(lower), rint(higher), n, z);
@@ -77,22 +77,21 @@ static cgam_outcome fewer_minima(const cgam_study *s, cgam_claim *claim, const c
     const cgam_table *t = cgam_study_find(s, "cells");
     double tests = 0;
     int64_t fewer = 0;
-    for (int64_t i = 0; i < t->rows; i += 2) tests += cgam_table_get(t, i, "minima") >= 2;
+    for (int64_t i = 0; i < t->rows; i += 2) tests += cgam_cell(t, i, "minima") >= 2;
     cgam_outcome all = tests > 0 ? CGAM_SHOWN : CGAM_OPEN;
     for (int64_t i = 0; i < t->rows; i += 2) {
-        if (!(cgam_table_get(t, i, "minima") >= 2)) continue;
+        if (!(cgam_cell(t, i, "minima") >= 2)) continue;
         cgam_outcome one =
-            cgam_claim_above(-cgam_table_get(t, i + 1, "minima_change"),
-                             cgam_table_get(t, i + 1, "minima_change_se"), cgam_claim_limit(tests));
+            cgam_claim_above(-cgam_cell(t, i + 1, "minima_change"),
+                             cgam_cell(t, i + 1, "minima_change_se"), cgam_claim_limit(tests));
         all = cgam_claim_both(all, one);
         fewer += one == CGAM_SHOWN;
     }
     int64_t last = hardest(t, 0);
     cgam_claim_tell(claim,
-                    "significantly fewer in %lld of %.0f cells; at the strongest coupling %.2f "
+                    "significantly fewer in %jd of %.0f cells; at the strongest coupling %.2f "
                     "without, %.2f with; ",
-                    (long long)fewer, tests, cgam_table_get(t, last, "minima"),
-                    cgam_table_get(t, last + 1, "minima"));
+                    fewer, tests, cgam_cell(t, last, "minima"), cgam_cell(t, last + 1, "minima"));
     return all;
 }
 
@@ -104,10 +103,9 @@ static cgam_outcome narrows(const cgam_study *s, cgam_claim *claim, const char *
     for (double order = 1.5; order <= 2; order += 0.5) {
         double narrowed = 0, widened = 0;
         for (int64_t i = 0; i < t->rows; i++) {
-            if (cgam_table_get(t, i, "order") != order || cgam_table_get(t, i, "sigma_q") > 1)
-                continue;
-            narrowed += cgam_table_get(t, i, "narrowed");
-            widened += cgam_table_get(t, i, "widened");
+            if (cgam_cell(t, i, "order") != order || cgam_cell(t, i, "sigma_q") > 1) continue;
+            narrowed += cgam_cell(t, i, "narrowed");
+            widened += cgam_cell(t, i, "widened");
         }
         double z = (narrowed - widened) / sqrt(fmax(narrowed + widened, 1));
         all = cgam_claim_both(all, cgam_claim_above(z, 1, cgam_claim_limit(2)));
@@ -122,7 +120,7 @@ static cgam_outcome exact_from_the_margin(const cgam_study *s, cgam_claim *claim
     const cgam_table *t = cgam_study_find(s, "cells");
     double wide = 0;
     for (int64_t i = 0; i < t->rows; i++)
-        wide += cgam_table_get(t, i, "wide") * cgam_table_get(t, i, "trials");
+        wide += cgam_cell(t, i, "wide") * cgam_cell(t, i, "trials");
     cgam_claim_tell(claim, "%s: %.0f of %.0f are not; ", name, total(t, "missed"), rint(wide));
     return wide > 0 ? cgam_claim_if(total(t, "missed") == 0) : CGAM_OPEN;
 }

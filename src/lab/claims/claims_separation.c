@@ -17,8 +17,8 @@ static cgam_outcome no_falls(const cgam_study *s, cgam_claim *claim, const char 
             unsure = 0, worst = -1;
     double z_limit = cgam_claim_limit((double)tests), lowest = 0;
     for (int64_t i = sigmas; i < t->rows; i++) {
-        double gained = cgam_table_get(t, i, "gained"), lost = cgam_table_get(t, i, "lost"),
-               n = cgam_table_get(t, i, "trials");
+        double gained = cgam_cell(t, i, "gained"), lost = cgam_cell(t, i, "lost"),
+               n = cgam_cell(t, i, "trials");
         double z = gained + lost > 0 ? (gained - lost) / sqrt(gained + lost) : 0;
         count += z < -z_limit;
         /* one trial more that differs, so that none is not taken for certainty */
@@ -28,15 +28,13 @@ static cgam_outcome no_falls(const cgam_study *s, cgam_claim *claim, const char 
             worst = i;
         }
     }
-    cgam_claim_tell(claim, "%s: %lld of %lld steps fall significantly", name, (long long)count,
-                    (long long)tests);
+    cgam_claim_tell(claim, "%s: %jd of %jd steps fall significantly", name, count, tests);
     if (count > 0)
-        cgam_claim_tell(
-            claim, " (most at σ_q = %.2f, λ %g → %g: %.3f → %.3f, z = %.1f)",
-            cgam_table_get(t, worst, "sigma_q"), cgam_table_get(t, worst - sigmas, "lambda"),
-            cgam_table_get(t, worst, "lambda"), cgam_table_get(t, worst - sigmas, "accuracy"),
-            cgam_table_get(t, worst, "accuracy"), lowest);
-    else if (unsure > 0) cgam_claim_tell(claim, ", %lld may by more than 0.02", (long long)unsure);
+        cgam_claim_tell(claim, " (most at σ_q = %.2f, λ %g → %g: %.3f → %.3f, z = %.1f)",
+                        cgam_cell(t, worst, "sigma_q"), cgam_cell(t, worst - sigmas, "lambda"),
+                        cgam_cell(t, worst, "lambda"), cgam_cell(t, worst - sigmas, "accuracy"),
+                        cgam_cell(t, worst, "accuracy"), lowest);
+    else if (unsure > 0) cgam_claim_tell(claim, ", %jd may by more than 0.02", unsure);
     cgam_claim_tell(claim, "; ");
     return count > 0 ? CGAM_REFUTED : unsure > 0 ? CGAM_OPEN : CGAM_SHOWN;
 }
@@ -46,8 +44,8 @@ static double gain(const cgam_study *s, int64_t k, int64_t j, double *se)
 {
     const cgam_table *t = cgam_study_find(s, "accuracy");
     int64_t row = k * s->opts.sigma_q.count + j;
-    double n = cgam_table_get(t, row, "trials"), up = cgam_table_get(t, row, "gained_0"),
-           down = cgam_table_get(t, row, "lost_0");
+    double n = cgam_cell(t, row, "trials"), up = cgam_cell(t, row, "gained_0"),
+           down = cgam_cell(t, row, "lost_0");
     double mean = (up - down) / n;
     *se = sqrt(fmax((up + down) / n - mean * mean, 0) / n);
     return mean;
@@ -87,10 +85,10 @@ static cgam_outcome gains_between(const cgam_study *s, cgam_claim *claim, const 
         most = top;
     }
     cgam_claim_tell(claim,
-                    "%s: %lld of %lld couplings gain most inside the range (λ = %g: +%.3f at σ_q = "
+                    "%s: %jd of %jd couplings gain most inside the range (λ = %g: +%.3f at σ_q = "
                     "%.2f); ",
-                    name, (long long)good, (long long)o->lambda.count - 1,
-                    o->lambda.values[o->lambda.count - 1], most, where);
+                    name, good, o->lambda.count - 1, o->lambda.values[o->lambda.count - 1], most,
+                    where);
     return all;
 }
 
@@ -113,8 +111,7 @@ static cgam_outcome gains_somewhere(const cgam_study *s, cgam_claim *claim, cons
         good += some == CGAM_SHOWN;
         all = cgam_claim_both(all, some);
     }
-    cgam_claim_tell(claim, "%s: at %lld of %lld noise levels; ", name, (long long)good,
-                    (long long)levels);
+    cgam_claim_tell(claim, "%s: at %jd of %jd noise levels; ", name, good, levels);
     return levels > 0 ? all : CGAM_OPEN;
 }
 
@@ -126,14 +123,13 @@ static double range(const cgam_study *s, int64_t k, double *se)
     int64_t first = k * o->sigma_q.count;
     *se = 0;
     for (int64_t j = 1; j < o->sigma_q.count; j++) {
-        double a = cgam_table_get(t, first + j - 1, "accuracy"),
-               b = cgam_table_get(t, first + j, "accuracy");
+        double a = cgam_cell(t, first + j - 1, "accuracy"), b = cgam_cell(t, first + j, "accuracy");
         if (a < 0.5 || b >= 0.5) continue;
         double x = o->sigma_q.values[j - 1], step = o->sigma_q.values[j] - x;
-        *se = cgam_table_get(t, first + j, "accuracy_se") * step / (a - b);
+        *se = cgam_cell(t, first + j, "accuracy_se") * step / (a - b);
         return x + step * (a - 0.5) / (a - b);
     }
-    return cgam_table_get(t, first, "accuracy") < 0.5 ? 0 : o->sigma_q.values[o->sigma_q.count - 1];
+    return cgam_cell(t, first, "accuracy") < 0.5 ? 0 : o->sigma_q.values[o->sigma_q.count - 1];
 }
 
 static cgam_outcome errs_at_the_end(const cgam_study *s, cgam_claim *claim, const char *name)
@@ -143,10 +139,10 @@ static cgam_outcome errs_at_the_end(const cgam_study *s, cgam_claim *claim, cons
     int64_t sigmas = o->sigma_q.count;
     double best = 0, se = 0;
     for (int64_t k = 0; k < o->lambda.count; k++) {
-        double a = cgam_table_get(t, (k + 1) * sigmas - 1, "accuracy");
+        double a = cgam_cell(t, (k + 1) * sigmas - 1, "accuracy");
         if (a > best) {
             best = a;
-            se = cgam_table_get(t, (k + 1) * sigmas - 1, "accuracy_se");
+            se = cgam_cell(t, (k + 1) * sigmas - 1, "accuracy_se");
         }
     }
     cgam_claim_tell(claim, "%s: best %.3f ± %.3f at σ_q = %g; ", name, best, se,
@@ -172,8 +168,8 @@ static void bound_claim(int count, const cgam_reading *readings, cgam_claims *c)
     double points = 0, below = 0;
     for (int i = 0; i < count; i++) {
         const cgam_table *t = cgam_study_find(readings[i].study, "points");
-        points += cgam_table_get(t, 0, "points");
-        below += cgam_table_get(t, 0, "violations");
+        points += cgam_cell(t, 0, "points");
+        below += cgam_cell(t, 0, "violations");
     }
     cgam_claim_tell(claim, "%.0f points, %.0f below; ", points, below);
     claim->verdict = below == 0 && points > 0 ? CGAM_HOLDS : CGAM_DOES_NOT_HOLD;
@@ -185,15 +181,13 @@ static cgam_outcome gaps_grow(const cgam_study *s, cgam_claim *claim, const char
     int64_t last = s->opts.lambda.count - 1, up = 0;
     cgam_outcome all = CGAM_SHOWN;
     for (int64_t k = 1; k <= last; k++) {
-        cgam_outcome one =
-            cgam_claim_above(cgam_table_get(t, k, "shift"), cgam_table_get(t, k, "shift_se"),
-                             cgam_claim_limit((double)last));
+        cgam_outcome one = cgam_claim_above(cgam_cell(t, k, "shift"), cgam_cell(t, k, "shift_se"),
+                                            cgam_claim_limit((double)last));
         up += one == CGAM_SHOWN;
         all = cgam_claim_both(all, one);
     }
-    cgam_claim_tell(claim, "%s: %lld of %lld steps (mean Δ %.2f → %.2f); ", name, (long long)up,
-                    (long long)last, cgam_table_get(t, 0, "mean_all"),
-                    cgam_table_get(t, last, "mean_all"));
+    cgam_claim_tell(claim, "%s: %jd of %jd steps (mean Δ %.2f → %.2f); ", name, up, last,
+                    cgam_cell(t, 0, "mean_all"), cgam_cell(t, last, "mean_all"));
     return all;
 }
 
@@ -206,21 +200,19 @@ static cgam_outcome quantiles_rise(const cgam_study *s, cgam_claim *claim, const
     cgam_outcome rise = CGAM_SHOWN;
     for (int q = 0; q < 5; q++) {
         for (int64_t k = 1; k <= last; k++)
-            down += cgam_table_get(t, k, quantiles[q]) - cgam_table_get(t, k - 1, quantiles[q]) <
+            down += cgam_cell(t, k, quantiles[q]) - cgam_cell(t, k - 1, quantiles[q]) <
                     -cgam_claim_limit(5 * (double)last) *
-                        hypot(cgam_table_get(t, k, errors[q]), cgam_table_get(t, k - 1, errors[q]));
+                        hypot(cgam_cell(t, k, errors[q]), cgam_cell(t, k - 1, errors[q]));
         rise = cgam_claim_both(
-            rise, cgam_claim_above(
-                      cgam_table_get(t, last, quantiles[q]) - cgam_table_get(t, 0, quantiles[q]),
-                      hypot(cgam_table_get(t, last, errors[q]), cgam_table_get(t, 0, errors[q])),
-                      cgam_claim_limit(5)));
+            rise, cgam_claim_above(cgam_cell(t, last, quantiles[q]) - cgam_cell(t, 0, quantiles[q]),
+                                   hypot(cgam_cell(t, last, errors[q]), cgam_cell(t, 0, errors[q])),
+                                   cgam_claim_limit(5)));
     }
     cgam_claim_tell(claim,
-                    "%s: %lld of %lld quantile steps fall (5%% quantile %.2f → %.2f, median %.2f → "
+                    "%s: %jd of %jd quantile steps fall (5%% quantile %.2f → %.2f, median %.2f → "
                     "%.2f); ",
-                    name, (long long)down, (long long)(5 * last), cgam_table_get(t, 0, "q05"),
-                    cgam_table_get(t, last, "q05"), cgam_table_get(t, 0, "median"),
-                    cgam_table_get(t, last, "median"));
+                    name, down, (5 * last), cgam_cell(t, 0, "q05"), cgam_cell(t, last, "q05"),
+                    cgam_cell(t, 0, "median"), cgam_cell(t, last, "median"));
     return down > 0 ? CGAM_REFUTED : rise;
 }
 
@@ -228,10 +220,10 @@ static cgam_outcome median_suffices(const cgam_study *s, cgam_claim *claim, cons
 {
     const cgam_table *t = cgam_study_find(s, "gaps"), *need = cgam_study_find(s, "thresholds");
     int64_t last = s->opts.lambda.count - 1;
-    double median = cgam_table_get(t, last, "median"), se = cgam_table_get(t, last, "median_se");
+    double median = cgam_cell(t, last, "median"), se = cgam_cell(t, last, "median_se");
     cgam_claim_tell(claim, "%s: median %.2f ± %.2f, needed %.2f (P ≥ 0.9), %.2f (P ≥ 0.99); ", name,
-                    median, se, cgam_table_get(need, 1, "gap"), cgam_table_get(need, 2, "gap"));
-    return cgam_claim_above(median - cgam_table_get(need, 1, "gap"), se, cgam_claim_limit(1));
+                    median, se, cgam_cell(need, 1, "gap"), cgam_cell(need, 2, "gap"));
+    return cgam_claim_above(median - cgam_cell(need, 1, "gap"), se, cgam_claim_limit(1));
 }
 
 void cgam_claims_separation(const cgam_study *const *runs, cgam_claims *c)

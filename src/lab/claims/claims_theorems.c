@@ -50,10 +50,10 @@ void cgam_claims_theorems(const cgam_study *const *runs, cgam_claims *c, cgam_ou
         for (int k = 0; list[i].checks[k]; k++)
             for (int64_t row = 0; row < t->rows; row++)
                 if (strcmp(t->labels[row], list[i].checks[k]) == 0) {
-                    cases += cgam_table_get(t, row, "cases");
-                    violations += cgam_table_get(t, row, "violations");
+                    cases += cgam_cell(t, row, "cases");
+                    violations += cgam_cell(t, row, "violations");
                     if (strcmp(t->labels[row], "no winner in the range") == 0)
-                        without = cgam_table_get(t, row, "cases");
+                        without = cgam_cell(t, row, "cases");
                 }
         cgam_claim_tell(claim, "%.0f cases, %.0f violations; ", cases, violations);
         cgam_outcome fine = cases > 0 ? cgam_claim_if(violations == 0) : CGAM_OPEN;

@@ -7,11 +7,10 @@
 static cgam_outcome gates_settle_first(const cgam_study *s, cgam_claim *claim, const char *name)
 {
     const cgam_table *t = cgam_study_find(s, "ratios");
-    double first = cgam_table_get(t, 0, "context_first"),
-           last = cgam_table_get(t, t->rows - 1, "context_first");
+    double first = cgam_cell(t, 0, "context_first"),
+           last = cgam_cell(t, t->rows - 1, "context_first");
     cgam_claim_tell(claim, "%s: %.1f%% at τ_r/τ_s = %g, %.1f%% at %g; ", name, 100 * first,
-                    cgam_table_get(t, 0, "ratio"), 100 * last,
-                    cgam_table_get(t, t->rows - 1, "ratio"));
+                    cgam_cell(t, 0, "ratio"), 100 * last, cgam_cell(t, t->rows - 1, "ratio"));
     return cgam_claim_if(last >= 0.99 && first < 0.5);
 }
 
@@ -19,10 +18,10 @@ static cgam_outcome accuracy_rises(const cgam_study *s, cgam_claim *claim, const
 {
     const cgam_table *t = cgam_study_find(s, "ratios");
     int64_t last = t->rows - 1;
-    double gained = cgam_table_get(t, last, "gained"), lost = cgam_table_get(t, last, "lost");
+    double gained = cgam_cell(t, last, "gained"), lost = cgam_cell(t, last, "lost");
     double z = gained + lost > 0 ? (gained - lost) / sqrt(gained + lost) : 0;
-    cgam_claim_tell(claim, "%s: %.3f → %.3f (z = %.1f); ", name, cgam_table_get(t, 0, "accuracy"),
-                    cgam_table_get(t, last, "accuracy"), z);
+    cgam_claim_tell(claim, "%s: %.3f → %.3f (z = %.1f); ", name, cgam_cell(t, 0, "accuracy"),
+                    cgam_cell(t, last, "accuracy"), z);
     return cgam_claim_above(z, 1, cgam_claim_limit(1));
 }
 

@@ -219,7 +219,7 @@ TEST_ENV(callers_err)
     const cgam_table t = {.name = "t", .heads = "a", .rows = 1, .columns = 1, .cells = x};
     cgam_table named = t;
     named.name = name;
-    assert_true(isnan(cgam_table_get(&t, -1, "a")) && isnan(cgam_table_get(&t, 1, "a")));
+    assert_true(isnan(cgam_cell(&t, -1, "a")) && isnan(cgam_cell(&t, 1, "a")));
     CHECK_FAILS(env, CGAM_E_ARG, cgam_table_write(env, &named, scratch_folder));
     free(name);
     cgam_file_unmap(NULL);

@@ -44,9 +44,9 @@ TEST(columns_are_found_by_name)
     assert_int_equal(cgam_table_column(&table, "z"), 2);
     assert_int_equal(cgam_table_column(&table, "what"), -1);
     assert_int_equal(cgam_table_column(&table, "none"), -1);
-    assert_true(cgam_table_get(&table, 2, "z") == -3);
-    assert_true(isnan(cgam_table_get(&table, 4, "z")));
-    assert_true(isnan(cgam_table_get(&table, 0, "what")));
+    assert_true(cgam_cell(&table, 2, "z") == -3);
+    assert_true(isnan(cgam_cell(&table, 4, "z")));
+    assert_true(isnan(cgam_cell(&table, 0, "what")));
 }
 
 TEST_ENV(a_table_with_too_few_names_is_refused)
