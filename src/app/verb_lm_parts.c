@@ -41,7 +41,7 @@ static cgam_status steer(cgam_lm_study *study, const cgam_args *args, cgam_lm_re
 {
     cgam_lm_steer_opts opts = cgam_lm_steer_opts_default();
     cgam_args_fill(args, cgam_lm_steer_opts_rows, &opts);
-    return cgam_lm_steer(study, &opts, out);
+    return cgam_lm_steer(study, NULL, &opts, out);
 }
 
 static cgam_status sweep(cgam_lm_study *study, const cgam_args *args, cgam_lm_result **out)

@@ -63,4 +63,14 @@ static inline cgam_status cgam_grow_list(cgam_env *env, const char *what, void *
     return CGAM_OK;
 }
 
+/* The first `length` bytes of a text; NULL without memory. */
+static inline char *cgam_strndup(cgam_env *env, const char *text, size_t length)
+{
+    char *copy = cgam_alloc(env, length + 1, 1);
+    if (!copy) return NULL;
+    memcpy(copy, text, length);
+    copy[length] = '\0';
+    return copy;
+}
+
 #endif

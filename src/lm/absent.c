@@ -4,8 +4,6 @@
 #include "lm/model.h"
 #include "lm/stream.h"
 
-#include <cgam/lm.h>
-
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 static cgam_status absent(cgam_env *env)

@@ -1,13 +1,10 @@
 /* collect.c: states of prompts, from the store or from the model. */
-#include "base/alloc.h"
-#include "io/file.h"
 #include "io/placed.h"
 #include "lm/model.h"
 #include "lm/prompt_file.h"
 #include "lm/store.h"
 #include "num/cpu/widen.h"
 
-#include <cgam/lm.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -286,8 +283,6 @@ cgam_status cgam_lm_collect_prompts(cgam_lm *lm, cgam_store *store, const cgam_p
 }
 
 /* ---- States in a file ------------------------------------------------------------------------ */
-/* Spans of states to their places in a file. */
-
 typedef struct saving {
     cgam_placed *file;
     const cgam_lm_prompt *prompts;

@@ -2,12 +2,10 @@
 #include "lm/edit.h"
 #include "base/alloc.h"
 #include "base/names.h"
-#include "io/file.h"
 #include "lm/model.h"
 #include "lm/vector.h"
 
 #include <cgam/io.h>
-#include <cgam/lm.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -206,12 +204,10 @@ cgam_status cgam_edit_set_word(cgam_edit_set *set, const char *word)
     bool named = take_colon(&tail);
     if (named && (!take_int(&tail, &row) || *tail != '\0'))
         return malformed(set, "edit", word, "LAYER:add|replace:POSITIONS:X:FILE[:ROW]");
-    char *path = cgam_alloc(set->env, length + 1, 1);
+    char *path = cgam_strndup(set->env, at, length);
     float *vector = cgam_alloc(set->env, (size_t)set->width, sizeof *vector);
     cgam_status status = path && vector ? CGAM_OK : cgam_fail_nomem(set->env, "an edit");
     if (status == CGAM_OK) {
-        memcpy(path, at, length);
-        path[length] = '\0';
         bool other = cgam_path_ends(path, ".gguf") || cgam_path_ends(path, ".safetensors");
         status = other ? read_row(set, path, row, vector) : read_npy(set, path, row, named, vector);
     }
@@ -234,10 +230,8 @@ cgam_status cgam_edit_set_vectors(cgam_edit_set *set, const char *word)
     if (from < 0 || to < from || to > set->layers)
         return cgam_fail(set->env, CGAM_E_ARG, "vector: %s: the model has layers 0 to %lld", word,
                          (long long)set->layers);
-    char *path = cgam_alloc(set->env, length + 1, 1);
+    char *path = cgam_strndup(set->env, word, length);
     if (!path) return cgam_fail_nomem(set->env, "a vector");
-    memcpy(path, word, length);
-    path[length] = '\0';
     cgam_vector *v = NULL;
     cgam_status status = cgam_vector_open(set->env, path, &v);
     if (status == CGAM_OK) status = cgam_vector_fits(v, set->lm, cgam_path_tail(path));
@@ -252,8 +246,6 @@ cgam_status cgam_edit_set_vectors(cgam_edit_set *set, const char *word)
 }
 
 /* ---- Plans ----------------------------------------------------------------------------------- */
-/* Which edit falls on which token. */
-
 cgam_lm_edit cgam_lm_edit_default(void) { return (cgam_lm_edit){.scale = 1}; }
 
 void cgam_edit_plan_clear(cgam_env *env, cgam_edit_plan *plan)

@@ -2,7 +2,6 @@
 #ifndef CGAM_SRC_LM_EXACT_H
 #define CGAM_SRC_LM_EXACT_H
 
-#include "lm/edit.h"
 #include "lm/llama.h"
 #include "num/cpu/cpu.h"
 

@@ -9,8 +9,6 @@
 #include "lm/scores.h"
 #include "lm/stream.h"
 
-#include <cgam/base.h>
-#include <cgam/lm.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,6 @@
 
 #include "num/cpu/widen.h"
 
-#include <cgam/base.h>
 #include <string.h>
 
 enum { PARTS = 8, PATTERNS = 4, LANES = 8 }; /* of a block, of a part, of a pattern */

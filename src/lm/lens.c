@@ -10,7 +10,6 @@
 #include "num/cpu/widen.h"
 #include "num/softmax.h"
 
-#include <cgam/lm.h>
 #include <math.h>
 #include <string.h>
 
@@ -354,8 +353,6 @@ cgam_status cgam_lens_judge(const cgam_lens *lens, cgam_lens_kind kind, int64_t 
 }
 
 /* ---- The unembedding as a bank --------------------------------------------------------------- */
-/* A model's unembedding as a bank of memories. */
-
 /* Rows times the norm's weights. A layer norm takes the mean off the state; it can as well be taken
  * off the row. */
 static void weigh_rows(float *Z, int64_t rows, int64_t width, const float *gain, bool centred)

@@ -4,7 +4,6 @@
 #include "lm/lens.h"
 #include "lm/scores.h"
 
-#include <cgam/lm.h>
 #include <math.h>
 #include <string.h>
 

@@ -9,7 +9,6 @@
 #include "lm/edit.h"
 #include "lm/iq2.h"
 
-#include <cgam/lm.h>
 #include <llama.h>
 
 /* What we call. */

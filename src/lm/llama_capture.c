@@ -7,9 +7,7 @@
  * weights are quantised within what lm.h says of batches.
  *
  * Candidates are sequences after those of their batch, which begin with all cells of their prompt. */
-#include "lm/edit.h"
 #include "lm/llama_decode.h"
-#include "lm/model.h"
 #include "lm/scores.h"
 #include "num/cpu/cpu.h"
 

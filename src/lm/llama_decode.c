@@ -13,8 +13,6 @@
  * libllama aborts when it is asked for more than it was set up for, so every number is checked
  * by those who call. */
 #include "lm/llama_decode.h"
-#include "lm/edit.h"
-#include "lm/model.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -3,7 +3,6 @@
 #ifndef CGAM_SRC_LM_LLAMA_DECODE_H
 #define CGAM_SRC_LM_LLAMA_DECODE_H
 
-#include "lm/edit.h"
 #include "lm/llama.h"
 #include "lm/model.h"
 

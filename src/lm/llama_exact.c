@@ -16,7 +16,6 @@
  * Products are sgemm's or, where the CPU has a tile unit, those of num/cpu/split.h: as exact to a few
  * roundings of f32, and faster. Activations are packed for it once for all matrices that they meet. */
 #include "base/blas.h"
-#include "lm/edit.h"
 #include "lm/exact.h"
 
 #include <math.h>

@@ -1,5 +1,4 @@
 /* llama_model.c: a GGUF file as a model - what it says of itself, its words, its matrices. */
-#include "io/folder.h"
 #include "lm/cache.h"
 #include "lm/llama.h"
 #include "lm/model.h"
@@ -208,8 +207,9 @@ cgam_status cgam_lm_sha256(cgam_lm *lm, const char **out)
     return CGAM_OK;
 }
 
-cgam_status cgam_lm_tokenize(cgam_lm *lm, const char *text, bool begin, int32_t **out,
-                             int64_t *count)
+/* special: special tokens in the text are what they are. */
+static cgam_status tokenize_text(cgam_lm *lm, const char *text, bool begin, bool special,
+                                 int32_t **out, int64_t *count)
 {
     *out = NULL;
     *count = 0;
@@ -218,24 +218,27 @@ cgam_status cgam_lm_tokenize(cgam_lm *lm, const char *text, bool begin, int32_t 
         return cgam_fail(lm->env, CGAM_E_ARG, "a text of %zu bytes is too long to tokenize",
                          length);
     /* Most often a token has a byte or more; where it does not, libllama says how many there are. */
-    int32_t capacity = (int32_t)length + 8, n;
-    int32_t *tokens = cgam_alloc(lm->env, (size_t)capacity, sizeof *tokens);
-    if (!tokens) return cgam_fail_nomem(lm->env, "tokens");
-    n = lm->f->llama_tokenize(lm->vocab, text, (int32_t)length, tokens, capacity, begin, false);
-    if (n < 0 && n > INT32_MIN) {
-        cgam_free(lm->env, tokens);
-        capacity = -n;
-        tokens = cgam_alloc(lm->env, (size_t)capacity, sizeof *tokens);
-        if (!tokens) return cgam_fail_nomem(lm->env, "tokens");
-        n = lm->f->llama_tokenize(lm->vocab, text, (int32_t)length, tokens, capacity, begin, false);
+    int32_t capacity = (int32_t)length + 8, n = -1;
+    for (int turn = 0; turn < 2 && n < 0 && capacity > 0; turn++) {
+        cgam_free(lm->env, *out);
+        *out = cgam_alloc(lm->env, (size_t)capacity, sizeof **out);
+        if (!*out) return cgam_fail_nomem(lm->env, "tokens");
+        n = lm->f->llama_tokenize(lm->vocab, text, (int32_t)length, *out, capacity, begin, special);
+        capacity = n > INT32_MIN ? -n : 0;
     }
     if (n < 0) {
-        cgam_free(lm->env, tokens);
+        cgam_free(lm->env, *out);
+        *out = NULL;
         return cgam_fail(lm->env, CGAM_E_INTERNAL, "libllama cannot tokenize %zu bytes", length);
     }
-    *out = tokens;
     *count = n;
     return CGAM_OK;
+}
+
+cgam_status cgam_lm_tokenize(cgam_lm *lm, const char *text, bool begin, int32_t **out,
+                             int64_t *count)
+{
+    return tokenize_text(lm, text, begin, false, out, count);
 }
 
 void cgam_lm_tokens_free(cgam_lm *lm, void *block) { cgam_free(lm->env, block); }
@@ -373,23 +376,12 @@ static cgam_status apply_template(cgam_lm *lm, const char *form, int64_t count,
 
 cgam_status cgam_lm_chat_tokens(cgam_lm *lm, const char *text, int32_t **out, int64_t *length)
 {
-    *out = NULL;
-    *length = 0;
-    int32_t bytes = (int32_t)strlen(text), capacity = bytes + 8;
-    int32_t *tokens = cgam_alloc(lm->env, (size_t)capacity, sizeof *tokens);
-    if (!tokens) return cgam_fail_nomem(lm->env, "tokens");
-    int32_t n = lm->f->llama_tokenize(lm->vocab, text, bytes, tokens, capacity, true, true);
-    if (n < 0) {
-        cgam_free(lm->env, tokens);
-        return cgam_fail(lm->env, CGAM_E_INTERNAL, "libllama cannot tokenize a chat of %d bytes",
-                         bytes);
-    }
+    cgam_status status = tokenize_text(lm, text, true, true, out, length);
+    int32_t *tokens = *out;
     /* templates that write the first token themselves leave two of it */
-    if (n > 1 && tokens[0] == tokens[1] && tokens[0] == lm->f->llama_vocab_bos(lm->vocab))
-        memmove(tokens, tokens + 1, (size_t)--n * sizeof *tokens);
-    *out = tokens;
-    *length = n;
-    return CGAM_OK;
+    if (*length > 1 && tokens[0] == tokens[1] && tokens[0] == lm->f->llama_vocab_bos(lm->vocab))
+        memmove(tokens, tokens + 1, (size_t)-- * length * sizeof *tokens);
+    return status;
 }
 
 cgam_status cgam_lm_chat_text(cgam_lm *lm, int64_t count, const cgam_lm_message *messages,

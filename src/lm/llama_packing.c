@@ -4,7 +4,6 @@
  * that are a stem, computed once as well: the cells of an injection are the same prompt many times over
  * with its last token edited, and cost one token each. An edit is part of what a token is: prompts share
  * tokens only as far as the same happens to them. */
-#include "lm/edit.h"
 #include "lm/llama.h"
 
 #include <stdlib.h>

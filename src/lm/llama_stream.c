@@ -1,5 +1,4 @@
 /* llama_stream.c: a cache of keys and values for each text, so that a token more costs one token. */
-#include "lm/edit.h"
 #include "lm/exact.h"
 #include "lm/llama_decode.h"
 #include "lm/stream.h"

@@ -232,7 +232,7 @@ cgam_sweep_answers cgam_answers_sweep(const cgam_answers *answers, const float *
 /* The sweep's answers, query by query: the model's own without and with
  * demonstrations, and those of the held-out retrieval. */
 
-enum { WAYS = 3 }; /* zero-shot, with demonstrations, retrieval */
+enum { WAYS = CGAM_TRIAL_WAYS };
 
 typedef struct answered {
     int32_t *label[WAYS], *token[WAYS]; /* [n] the best label, the best token of all */
@@ -266,10 +266,8 @@ cgam_status cgam_trial_sums(const cgam_trial *t, const cgam_sweep_input *in, int
     float *x = cgam_alloc(t->env, (size_t)(rows * t->d), sizeof *x);
     *out = (cgam_trial_states){x, x ? x + t->n * t->d : NULL, t->d, x};
     if (!x) return cgam_fail_nomem(t->env, "sums");
-    const float *c = t->context + 2 * context * t->d;
-    cgam_status status = cgam_sweep_sums(t->lens, in, c, query_layer, lambda, x);
-    if (status == CGAM_OK)
-        status = cgam_sweep_sums_after(t->lens, in, c, query_layer, lambda, x + t->n * t->d);
+    cgam_status status =
+        cgam_sweep_sums(t->lens, in, t->context + 2 * context * t->d, query_layer, lambda, x);
     if (status != CGAM_OK) cgam_trial_sums_free(t, out);
     return status;
 }
@@ -419,13 +417,10 @@ cgam_status cgam_trial_write_queries(const cgam_trial *t, const cgam_sweep_input
         double row[20] = {(double)t->k, (double)i, counts, (double)label,
                           (double)(t->answers ? t->answers->first[label] : task->tokens[label])};
         for (int way = 0; way < WAYS; way++) {
-            bool *const *right = way == 0   ? t->zero_right
-                                 : way == 1 ? t->icl_right
-                                            : t->retrieval_right;
             row[5 + 2 * way] = a.label[way][i];
             row[6 + 2 * way] = a.token[way][i];
-            row[11 + way] = counts ? right[0][i] : (double)NAN;
-            row[14 + way] = counts ? right[1][i] : (double)NAN;
+            row[11 + way] = counts ? t->right[way][0][i] : (double)NAN;
+            row[14 + way] = counts ? t->right[way][1][i] : (double)NAN;
             row[17 + way] = a.log_p[way][i];
         }
         cgam_lm_result_named(t->result, CGAM_SWEEP_QUERIES, task->eval->label[label].word, row);

@@ -3,7 +3,6 @@
 #include "num/stats.h"
 
 #include "lab/language/baseline.h"
-#include <cgam/base.h>
 #include <math.h>
 #include <stdlib.h>
 

@@ -390,10 +390,8 @@ static cgam_status read_lama(reader *r)
         size_t length = gap ? (size_t)(gap - masked) : 0;
         int blanks = 0;
         for (size_t i = 0; i < length; i++) blanks += masked[i] == ' ';
-        char *head = blanks >= 3 ? cgam_alloc(r->set->env, length + 1, 1) : NULL;
+        char *head = blanks >= 3 ? cgam_strndup(r->set->env, masked, length) : NULL;
         if (head) {
-            memcpy(head, masked, length);
-            head[length] = '\0';
             status = add_example(r->set, r->where, head, object);
             cgam_free(r->set->env, head);
         } else if (blanks >= 3) status = cgam_fail_nomem(r->set->env, "a line");

@@ -3,9 +3,7 @@
 #include "lab/language/fields.h"
 
 #include "lab/language/fit.h"
-#include "lab/language/study.h"
 
-#include <cgam/lm.h>
 #include <math.h>
 
 #define ABOVE_0 0x1p-1000 /* any number above zero that leaves room for its inverse */

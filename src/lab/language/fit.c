@@ -10,11 +10,8 @@
  *
  * every rho costs n^3 operations after one decomposition, whatever d is: docs/theorems/projection.md. */
 #include "lab/language/fit.h"
-#include "base/alloc.h"
 #include "base/blas.h"
 
-#include <cgam/base.h>
-#include <cgam/io.h>
 #include <math.h>
 #include <string.h>
 
@@ -293,10 +290,6 @@ cgam_status cgam_ridge_truncate(const cgam_ridge *r, int64_t rank, double *U, do
 }
 
 /* ---- Projections in files -------------------------------------------------------------------- */
-/* Projections from files, and what they make of contexts. */
-
-void cgam_projection_free(cgam_env *env, double *P) { cgam_free(env, P); }
-
 cgam_status cgam_projection_read(cgam_env *env, const char *path, int64_t width, double **out)
 {
     cgam_array array = {0};

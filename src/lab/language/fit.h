@@ -7,10 +7,7 @@
 #ifndef CGAM_SRC_LAB_LANGUAGE_FIT_H
 #define CGAM_SRC_LAB_LANGUAGE_FIT_H
 
-#include "lab/language/study.h"
 #include "lab/language/study_sweep.h"
-
-#include <cgam/lm.h>
 
 /* ---- Ridge -------------------------------------------------------------------------------- */
 /* P = argmin sum_i |P x_i - y_i|^2 + rho |P - T|^2 with T = I or 0, by the n x n system of the pairs. */
@@ -71,11 +68,10 @@ CGAM_NODISCARD cgam_status cgam_fit_turn(cgam_env *env, uint64_t seed, bool back
                                          int64_t d, double *x);
 
 /* ---- Files -------------------------------------------------------------------------------- */
-/* A projection of width x width numbers from FILE or FILE:MEMBER. Gives *out; free it with
- * cgam_projection_free. CGAM_E_SHAPE for another shape, CGAM_E_VALUE for a number that is not finite. */
+/* A projection of width x width numbers from FILE or FILE:MEMBER. Gives *out; cgam_free.
+ * CGAM_E_SHAPE for another shape, CGAM_E_VALUE for a number that is not finite. */
 CGAM_NODISCARD cgam_status cgam_projection_read(cgam_env *env, const char *path, int64_t width,
                                                 double **out);
-void cgam_projection_free(cgam_env *env, double *P); /* NULL is fine */
 /* x [m, d] <- P x. */
 CGAM_NODISCARD cgam_status cgam_projection_apply(cgam_env *env, const double *P, int64_t d,
                                                  int64_t m, float *x);
@@ -109,8 +105,6 @@ CGAM_NODISCARD cgam_status cgam_lm_fit(cgam_lm_study *study, const cgam_lm_fit_o
                                        cgam_lm_result **out);
 
 /* ---- Products -------------------------------------------------------------------------------- */
-/* Products that the fits of projections share. */
-
 /* C [m, n] = A B (+ C if add), rows shared among the env's threads. turned_a: A is [k, m] and taken
  * transposed, else [m, k]; turned_b: B is [n, k], else [k, n]. */
 typedef struct cgam_product {

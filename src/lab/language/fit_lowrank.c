@@ -10,7 +10,6 @@
 #include "lab/language/fit.h"
 #include "lm/lens.h"
 
-#include "base/alloc.h"
 #include "base/blas.h"
 #include "lm/scores.h"
 

@@ -4,8 +4,6 @@
  * scores of mode first are b + lambda k t, so intervals of lambda and answers need no further pass over
  * the bank. With equal norms t comes from the modes of Z'Z, with others from A(alpha) factored. Coupled
  * recalls are those of recall.h on plans that share the factored A(alpha). */
-#include "base/alloc.h"
-#include "lab/language/sweep.h"
 #include "memory/bank.h"
 #include "memory/gate.h"
 #include "num/gemm_pass.h"
@@ -341,7 +339,7 @@ cgam_status cgam_gates_at(const cgam_gates *g, double alpha, int64_t count,
                           cgam_gates_seconds *seconds)
 {
     cgam_gate *gate = NULL;
-    cgam_gates_seconds spent = {0};
+    cgam_gates_seconds unwanted = {0}, *spent = seconds ? seconds : &unwanted;
     bool coupled = false;
     for (int64_t k = 0; k < count; k++) coupled = coupled || out[k].coupled;
     cgam_gate_opts opts = cgam_gate_opts_default();
@@ -351,20 +349,15 @@ cgam_status cgam_gates_at(const cgam_gates *g, double alpha, int64_t count,
     double start = cgam_clock();
     cgam_status status =
         coupled || (alpha > 0 && !g->modes) ? cgam_gate_new(g->bank, alpha, &opts, &gate) : CGAM_OK;
-    spent.set_up = cgam_clock() - start;
+    spent->set_up += cgam_clock() - start;
     for (int64_t k = 0; k < count && status == CGAM_OK; k++) {
         start = cgam_clock();
         status = answer_first(asked[k], gate, alpha, &out[k]);
-        spent.first += cgam_clock() - start;
+        spent->first += cgam_clock() - start;
         start = cgam_clock();
         if (status == CGAM_OK && out[k].coupled) status = couple(asked[k], gate, alpha, &out[k]);
-        spent.coupled += cgam_clock() - start;
+        spent->coupled += cgam_clock() - start;
     }
     cgam_gate_free(gate);
-    if (seconds) {
-        seconds->set_up += spent.set_up;
-        seconds->first += spent.first;
-        seconds->coupled += spent.coupled;
-    }
     return status;
 }

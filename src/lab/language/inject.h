@@ -2,7 +2,6 @@
 #ifndef CGAM_SRC_LAB_LANGUAGE_INJECT_H
 #define CGAM_SRC_LAB_LANGUAGE_INJECT_H
 
-#include "lab/language/baseline.h"
 #include "lab/language/study_sweep.h"
 
 /* Decides answers of one task in one of three ways. */

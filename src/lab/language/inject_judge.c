@@ -5,7 +5,6 @@
 
 #include "base/names.h"
 
-#include <cgam/lm.h>
 #include <ctype.h>
 #include <string.h>
 

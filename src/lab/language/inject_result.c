@@ -1,7 +1,6 @@
 /* inject_result.c: which cell is chosen, and what is said of an injection. */
 #include "io/folder.h"
 #include "lab/language/inject.h"
-#include "lab/language/study.h"
 
 #include <dirent.h>
 #include <math.h>
@@ -274,13 +273,12 @@ cgam_status cgam_lm_inject_suite(cgam_env *env, const cgam_lm_study_opts *study,
     *out = NULL;
     if (o.dataset || o.eval || o.train)
         return cgam_fail(env, CGAM_E_ARG, "suite and data exclude each other");
-    cgam_lm_result *r = cgam_zalloc(env, 1, sizeof *r);
-    if (!r) return cgam_fail_nomem(env, "a result");
-    r->env = env;
-    r->doc = json_object();
+    cgam_lm_result *r;
+    cgam_status status = cgam_lm_result_empty(env, &r);
+    if (status != CGAM_OK) return status;
     cgam_lm_result_add(r, "suite", "every task and number of shots", COLUMNS);
     json_t *tasks = json_array();
-    cgam_status status = list_tasks(&s, words);
+    status = list_tasks(&s, words);
     int64_t asked = 0;
     for (int64_t i = 0; i < s.count && status == CGAM_OK; i++) {
         cgam_lm_result *one = NULL;

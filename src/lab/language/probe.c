@@ -1,8 +1,6 @@
 /* probe.c: separability by liblinear, alignment by cosines (Yang et al. 2025 track both through
  * the layers of a transformer). */
 #include "lab/language/probe.h"
-#include "base/alloc.h"
-#include "lab/language/baseline.h"
 #include "lab/language/study_sweep.h"
 #include "lm/lens.h"
 #include "num/stats.h"
@@ -252,8 +250,6 @@ cgam_alignment cgam_probe_alignment(const cgam_lens *lens, int64_t count, const 
 }
 
 /* ---- The experiment -------------------------------------------------------------------------- */
-/* Separability and alignment, layer by layer. */
-
 #define MEASURES "separability,separability_se,alignment,alignment_sd,margin,margin_sd"
 
 static cgam_status add_curve(cgam_lm_study *study, cgam_lm_result *r, int64_t k, json_t *curves)

@@ -225,15 +225,6 @@ void cgam_prompts_free(cgam_prompts *prompts)
                   prompts->demo, prompts->head, prompts->cue, prompts->gap, prompts->tail, prompts);
 }
 
-static char *copy_piece(cgam_env *env, const char *begin, size_t length)
-{
-    char *copy = cgam_alloc(env, length + 1, 1);
-    if (!copy) return NULL;
-    memcpy(copy, begin, length);
-    copy[length] = '\0';
-    return copy;
-}
-
 /* The cue loses its blanks at the end: the prompt stops at the colon, and the answer brings the
  * blanks along, where there are any. {x} and {y} stand once each; another {name} is a slip. */
 static cgam_status cut_template(cgam_prompts *prompts, const char *template)
@@ -252,10 +243,10 @@ static cgam_status cut_template(cgam_prompts *prompts, const char *template)
     }
     size_t between = (size_t)(y - x) - 3;
     while (between > 0 && x[3 + between - 1] == ' ') between--;
-    prompts->head = copy_piece(prompts->env, template, (size_t)(x - template));
-    prompts->cue = copy_piece(prompts->env, x + 3, between);
-    prompts->gap = copy_piece(prompts->env, x + 3 + between, (size_t)(y - x) - 3 - between);
-    prompts->tail = copy_piece(prompts->env, y + 3, strlen(y + 3));
+    prompts->head = cgam_strndup(prompts->env, template, (size_t)(x - template));
+    prompts->cue = cgam_strndup(prompts->env, x + 3, between);
+    prompts->gap = cgam_strndup(prompts->env, x + 3 + between, (size_t)(y - x) - 3 - between);
+    prompts->tail = cgam_strndup(prompts->env, y + 3, strlen(y + 3));
     return prompts->head && prompts->cue && prompts->gap && prompts->tail
                ? CGAM_OK
                : cgam_fail_nomem(prompts->env, "a template");

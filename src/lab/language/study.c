@@ -2,7 +2,6 @@
 #include "lab/language/study.h"
 #include "base/names.h"
 #include "lab/language/fit.h"
-#include "lab/language/study_sweep.h"
 #include "lm/model.h"
 
 #include <math.h>
@@ -325,7 +324,7 @@ static cgam_status steer_or_plan(cgam_lm_study *study, bool plan, cgam_lm_result
                              : cgam_lm_task_shipped(study, "facts", study->queries,
                                                     study->shots[study->n_shots - 1], &shipped);
     if (status == CGAM_OK)
-        status = plan ? plan_parts(study, facts) : cgam_lm_steer_task(study, facts, NULL, out);
+        status = plan ? plan_parts(study, facts) : cgam_lm_steer(study, facts, NULL, out);
     cgam_lm_task_close(study->env, &shipped);
     return status;
 }

@@ -20,7 +20,6 @@
 #include "lab/language/sweep.h"
 
 #include <cgam/io.h>
-#include <cgam/lm.h>
 
 /* ---- Answers ------------------------------------------------------------------------------ */
 /* How an answer is judged. */
@@ -37,6 +36,7 @@ bool cgam_lm_answer_find(const char *name, cgam_lm_answer *out);
 
 /* ---- The study ---------------------------------------------------------------------------- */
 typedef struct cgam_lm_study cgam_lm_study;
+typedef struct cgam_lm_task cgam_lm_task; /* data and the prompts made of them */
 
 /* Texts and lists are read while the study is opened. */
 typedef struct cgam_lm_study_opts {
@@ -130,8 +130,9 @@ typedef struct cgam_lm_steer_opts {
     bool absolute;        /* contexts as they are; default false: to the queries' mean norm */
 } cgam_lm_steer_opts;
 cgam_lm_steer_opts cgam_lm_steer_opts_default(void);
-CGAM_NODISCARD cgam_status cgam_lm_steer(cgam_lm_study *study, const cgam_lm_steer_opts *opts,
-                                         cgam_lm_result **out);
+/* task NULL: the study's own. */
+CGAM_NODISCARD cgam_status cgam_lm_steer(cgam_lm_study *study, cgam_lm_task *task,
+                                         const cgam_lm_steer_opts *opts, cgam_lm_result **out);
 
 /* Separability and alignment, layer by layer; the data must have classes. */
 CGAM_NODISCARD cgam_status cgam_lm_probe(cgam_lm_study *study, cgam_lm_result **out);
@@ -216,10 +217,7 @@ CGAM_NODISCARD cgam_status cgam_lm_study_part(cgam_lm_study *study, cgam_lm_part
 CGAM_NODISCARD cgam_status cgam_lm_study_run(cgam_lm_study *study, cgam_lm_result **out);
 
 /* ---- What the experiments share -------------------------------------------------------------- */
-/* What the experiments on language models share. */
-
-/* Data and the prompts made of them. */
-typedef struct cgam_lm_task {
+struct cgam_lm_task {
     const char *name; /* of the data; borrowed */
     char source[640]; /* what prompts are called in the store: all that tells them from others */
     cgam_dataset *eval, *train;
@@ -232,7 +230,7 @@ typedef struct cgam_lm_task {
     int64_t counted; /* queries that have one */
     struct cgam_answers
         *answers; /* where all their tokens are compared: study_sweep.h; NULL: the first */
-} cgam_lm_task;
+};
 
 enum { CGAM_SHOTS_MAX = 16, CGAM_PLAN_MAX = 16 * CGAM_SHOTS_MAX };
 
@@ -385,6 +383,7 @@ struct cgam_lm_result {
 
 /* An empty result; what the study has collected is counted from here. */
 cgam_status cgam_lm_result_new(cgam_lm_study *study, cgam_lm_result **out);
+cgam_status cgam_lm_result_empty(cgam_env *env, cgam_lm_result **out); /* of no study */
 /* Adds a table without rows; its words must be constant. Returns its number. */
 int cgam_lm_result_add(cgam_lm_result *r, const char *name, const char *about, const char *heads);
 void cgam_lm_result_row(cgam_lm_result *r, int table, const double *values);
@@ -418,10 +417,6 @@ cgam_status cgam_lm_result_end(cgam_lm_result *r, cgam_status status, cgam_lm_re
 void cgam_put_lm(json_t *doc, const cgam_lm *lm);
 /* Puts "capture": {found, computed, tokens, seconds}. */
 void cgam_put_collected(json_t *doc, const cgam_collected *collected);
-
-/* Steering on a task that may not be the study's own. */
-cgam_status cgam_lm_steer_task(cgam_lm_study *study, cgam_lm_task *task,
-                               const cgam_lm_steer_opts *opts, cgam_lm_result **out);
 
 /* Are these seeds that cgam_lm_seeds takes? */
 cgam_status cgam_lm_seeds_check(cgam_env *env, int64_t n, const uint64_t *seeds);

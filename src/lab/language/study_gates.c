@@ -9,7 +9,6 @@
  * and the sum is the same at every alpha and lambda, so couplings stay exact. */
 #include "lab/language/gates.h"
 #include "lab/language/study_sweep.h"
-#include "lab/language/sweep.h"
 #include "lm/lens.h"
 #include "memory/bank.h"
 #include "num/stats.h"

@@ -9,12 +9,9 @@
  * Vectors of half h after layer l: ADD has P times the mean over h of (state with demonstrations -
  * without), REPLACE the state with demonstrations of the next query of h. */
 #include "lab/language/inject.h"
-#include "lab/language/study_sweep.h"
 #include "lm/lens.h"
 
 #include "lab/language/fit.h"
-#include "lab/language/sweep.h"
-#include <cgam/base.h>
 #include <math.h>
 #include <string.h>
 
@@ -114,19 +111,16 @@ static cgam_status open_rows(injection *t)
 /* Whether the right token comes first after states [n, layers, d]. */
 static cgam_status read_off(injection *t, const cgam_lens *lens, const float *states, bool *right)
 {
-    const cgam_lm_task *task = &t->study->task;
-    int32_t *token;
-    cgam_answer *answer;
+    cgam_trial trial = cgam_trial_of(t->study, &t->study->task, lens);
+    const cgam_trial_states last = {states + (t->layers - 1) * t->d, NULL, t->layers * t->d, NULL};
+    int32_t *label, *token;
+    trial.answers = NULL;
+    trial.target = t->judge.target;
     cgam_status status =
-        cgam_alloc_all(t->env, "answers", CGAM_ARRAY(token, t->n), CGAM_ZEROS(answer, t->n));
-    for (int64_t i = 0; i < t->n && status == CGAM_OK; i++)
-        token[i] = t->judge.target[i] < 0 ? -1 : task->tokens[t->judge.target[i]];
+        cgam_alloc_all(t->env, "answers", CGAM_ARRAY(label, t->n), CGAM_ARRAY(token, t->n));
     if (status == CGAM_OK)
-        status = cgam_lens_judge(lens, CGAM_LENS_NORM, t->n, states + (t->layers - 1) * t->d,
-                                 t->layers * t->d, token, 0, NULL, answer);
-    for (int64_t i = 0; i < t->n && status == CGAM_OK; i++)
-        right[i] = token[i] >= 0 && answer[i].rank == 0;
-    cgam_free_all(t->env, token, answer);
+        status = cgam_trial_top(&trial, CGAM_LENS_NORM, &last, label, token, right);
+    cgam_free_all(t->env, label, token);
     return status;
 }
 
@@ -416,7 +410,7 @@ cgam_status cgam_lm_inject(cgam_lm_study *study, const cgam_lm_inject_opts *opts
         status = cgam_projection_read(t.env, o.projection, t.d, &t.P);
     if (status == CGAM_OK) status = cgam_lm_result_new(study, &t.result);
     if (status != CGAM_OK) {
-        cgam_projection_free(t.env, t.P);
+        cgam_free(t.env, t.P);
         return status;
     }
     json_t *shots = json_array();
@@ -431,7 +425,7 @@ cgam_status cgam_lm_inject(cgam_lm_study *study, const cgam_lm_inject_opts *opts
     for (int64_t i = 0; t.prompt && i < t.n; i++)
         cgam_lm_tokens_free(study->lm, t.prompt[i].tokens);
     cgam_free_all(t.env, t.prompt, t.marks, t.rows, t.cells, t.zero);
-    cgam_projection_free(t.env, t.P);
+    cgam_free(t.env, t.P);
     cgam_judge_close(&t.judge);
     return cgam_lm_result_end(t.result, status, out);
 }

@@ -1,6 +1,5 @@
 /* study_result.c: what an experiment hands back: a document, and tables that grow row by row. */
 #include "io/table.h"
-#include "lab/language/study.h"
 #include "lab/language/study_sweep.h"
 #include "lm/model.h"
 
@@ -21,14 +20,18 @@ void cgam_lm_result_free(cgam_lm_result *r)
     cgam_free(r->env, r);
 }
 
+cgam_status cgam_lm_result_empty(cgam_env *env, cgam_lm_result **out)
+{
+    *out = cgam_zalloc(env, 1, sizeof **out);
+    if (!*out) return cgam_fail_nomem(env, "a result");
+    **out = (cgam_lm_result){.env = env, .doc = json_object()};
+    return CGAM_OK;
+}
+
 cgam_status cgam_lm_result_new(cgam_lm_study *study, cgam_lm_result **out)
 {
     study->collected = (cgam_collected){0};
-    *out = cgam_zalloc(study->env, 1, sizeof **out);
-    if (!*out) return cgam_fail_nomem(study->env, "a result");
-    (*out)->env = study->env;
-    (*out)->doc = json_object();
-    return CGAM_OK;
+    return cgam_lm_result_empty(study->env, out);
 }
 
 int cgam_lm_result_add(cgam_lm_result *r, const char *name, const char *about, const char *heads)
@@ -355,14 +358,15 @@ cgam_status cgam_kept_result(cgam_lm_study *study, const char *key, cgam_lm_resu
     const char *bytes = cgam_kept_bytes(study, key, &size);
     *out = NULL;
     if (!bytes) return CGAM_OK;
-    cgam_lm_result *r = cgam_zalloc(study->env, 1, sizeof *r);
-    if (!r) return cgam_fail_nomem(study->env, "a result");
-    r->env = study->env;
+    cgam_lm_result *r;
+    cgam_status status = cgam_lm_result_empty(study->env, &r);
+    if (status != CGAM_OK) return status;
     char *words = r->words[0] = cgam_alloc(r->env, size + 1, 1); /* tables keep theirs in it */
     r->lost = !words;
     reader from = {words, words ? words + size : NULL, !words};
     if (words) {
         memcpy(words, bytes, size);
+        json_decref(r->doc);
         r->doc = json_loads(take_text(&from), 0, NULL);
         int64_t tables = take_int(&from, CGAM_LM_TABLES);
         while (r->tables < tables && !r->lost && !from.bad) take_table(r, &from);

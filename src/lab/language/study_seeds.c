@@ -3,7 +3,6 @@
 #include "lab/language/study.h"
 #include "num/stats.h"
 
-#include "lab/language/sweep.h"
 #include <math.h>
 
 /* Accuracies that a table of a study shows; % is "restricted" or "full". */

@@ -10,7 +10,6 @@
 #include "lab/language/study_sweep.h"
 #include "num/stats.h"
 
-#include <cgam/base.h>
 #include <float.h>
 #include <math.h>
 
@@ -267,9 +266,10 @@ static cgam_status begin_steering(steering *s)
     return read_places(s);
 }
 
-cgam_status cgam_lm_steer_task(cgam_lm_study *study, cgam_lm_task *task,
-                               const cgam_lm_steer_opts *opts, cgam_lm_result **out)
+cgam_status cgam_lm_steer(cgam_lm_study *study, cgam_lm_task *task, const cgam_lm_steer_opts *opts,
+                          cgam_lm_result **out)
 {
+    if (!task) task = &study->task;
     steering s = {.study = study, .task = task, .opts = cgam_lm_steer_opts_default()};
     if (opts) s.opts = *opts;
     if (s.opts.lambdas < 1) {
@@ -299,10 +299,4 @@ cgam_status cgam_lm_steer_task(cgam_lm_study *study, cgam_lm_task *task,
                   s.opts.absolute ? "absolute" : "relative", shots);
     cgam_free_all(env, s.token, s.answer, s.zero, s.q, s.x, s.total, s.c, s.before, s.right);
     return cgam_lm_result_end(s.result, status, out);
-}
-
-cgam_status cgam_lm_steer(cgam_lm_study *study, const cgam_lm_steer_opts *opts,
-                          cgam_lm_result **out)
-{
-    return cgam_lm_steer_task(study, &study->task, opts, out);
 }

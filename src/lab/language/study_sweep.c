@@ -301,13 +301,15 @@ static void put_accuracies(const cgam_trial *t, json_t *entry)
 {
     json_t *zero = json_object(), *icl = json_object();
     for (int over = 0; over < 2; over++) {
-        cgam_recovery r =
-            cgam_baseline_recovery(t->n, t->target, t->zero_right[over], t->icl_right[over],
-                                   t->retrieval_right[over], t->study->seed);
+        cgam_recovery r = cgam_baseline_recovery(
+            t->n, t->target, t->right[CGAM_TRIAL_ZERO][over], t->right[CGAM_TRIAL_ICL][over],
+            t->right[CGAM_TRIAL_RETRIEVAL][over], t->study->seed);
         cgam_lm_put_recovery(entry, over ? "recovered_full" : "recovered", &r);
     }
-    cgam_lm_put_overs(t->study, zero, t->n, t->target, (const bool *const *)t->zero_right, false);
-    cgam_lm_put_overs(t->study, icl, t->n, t->target, (const bool *const *)t->icl_right, false);
+    cgam_lm_put_overs(t->study, zero, t->n, t->target,
+                      (const bool *const *)t->right[CGAM_TRIAL_ZERO], false);
+    cgam_lm_put_overs(t->study, icl, t->n, t->target, (const bool *const *)t->right[CGAM_TRIAL_ICL],
+                      false);
     cgam_json_add(entry, "zero_shot=%p icl=%p", zero, icl);
 }
 
@@ -354,12 +356,12 @@ static cgam_status run_trial(cgam_trial *t, json_t *entry)
             cgam_sweep_new(t->lens, &in, t->contexts, t->context, &t->study->progress, &t->sweep);
     for (int with = 0; with < 2 && status == CGAM_OK; with++) {
         cgam_trial_states own = cgam_trial_own(t, with);
-        status = cgam_trial_answers(t, &own, with ? t->icl_right : t->zero_right);
+        status = cgam_trial_answers(t, &own, t->right[with]);
     }
     if (status != CGAM_OK) return status;
     cgam_json_put_real(entry, "sweep_seconds", cgam_clock() - start);
     json_t *best = json_object(), *baselines = json_object(), *mean = json_object();
-    status = put_best(t, best, 0, t->layers, t->retrieval_right);
+    status = put_best(t, best, 0, t->layers, t->right[CGAM_TRIAL_RETRIEVAL]);
     cgam_json_put(entry, "best", best);
     if (status == CGAM_OK) status = put_depths(t, entry);
     put_accuracies(t, entry);
@@ -382,14 +384,12 @@ static cgam_status add_shots(cgam_trial t, int64_t k, json_t *shots)
     t.k = k;
     t.contexts = GROUPS * t.layers + 1;
     bool *marks;
-    cgam_status status = cgam_alloc_all(
-        env, "contexts", CGAM_ZEROS(t.context, 2 * t.contexts * t.d), CGAM_ZEROS(marks, 7 * t.n));
-    for (int over = 0; over < 2 && marks; over++) {
-        t.zero_right[over] = marks + (0 + over) * t.n;
-        t.icl_right[over] = marks + (2 + over) * t.n;
-        t.retrieval_right[over] = marks + (4 + over) * t.n;
-        t.marks = marks + 6 * t.n;
-    }
+    cgam_status status =
+        cgam_alloc_all(env, "contexts", CGAM_ZEROS(t.context, 2 * t.contexts * t.d),
+                       CGAM_ZEROS(marks, (2 * CGAM_TRIAL_WAYS + 1) * t.n));
+    for (int way = 0; way < CGAM_TRIAL_WAYS && marks; way++)
+        for (int over = 0; over < 2; over++) t.right[way][over] = marks + (2 * way + over) * t.n;
+    t.marks = marks ? marks + 2 * CGAM_TRIAL_WAYS * t.n : NULL;
     cgam_json_add(entry, "k=%jd queries=%jd left_out=%jd", k, t.counted, t.n - t.counted);
     if (status == CGAM_OK) status = run_trial(&t, entry);
     json_array_append_new(shots, entry);
@@ -430,7 +430,7 @@ cgam_status cgam_lm_sweep(cgam_lm_study *study, const cgam_lm_sweep_opts *opts,
         status = cgam_projection_read(t.env, o.projection, t.d, &t.P);
     if (status == CGAM_OK) status = cgam_lm_result_new(study, &t.result);
     if (status != CGAM_OK) {
-        cgam_projection_free(t.env, t.P);
+        cgam_free(t.env, t.P);
         return status;
     }
     cgam_lm_result_add(t.result, "sweep", "accuracy of every pair of layers at its best lambda",
@@ -462,6 +462,6 @@ cgam_status cgam_lm_sweep(cgam_lm_study *study, const cgam_lm_sweep_opts *opts,
         cgam_lm_answer_name(cgam_lm_task_answer(t.task)), o.absolute ? "absolute" : "relative",
         o.in_sample, o.projection, shots);
     cgam_free(t.env, zero);
-    cgam_projection_free(t.env, t.P);
+    cgam_free(t.env, t.P);
     return cgam_lm_result_end(t.result, status, out);
 }

@@ -82,6 +82,9 @@ enum {
     CGAM_SWEEP_INTERVALS /* where asked for */
 };                       /* its tables */
 
+/* Without demonstrations, with them, and retrieved. */
+enum { CGAM_TRIAL_ZERO, CGAM_TRIAL_ICL, CGAM_TRIAL_RETRIEVAL, CGAM_TRIAL_WAYS };
+
 typedef struct cgam_trial {
     cgam_lm_study *study;
     const cgam_lm_task *task;
@@ -103,10 +106,10 @@ typedef struct cgam_trial {
     cgam_sweep_answers whole; /* what cgam_trial_input points to */
     cgam_sweep *sweep;
     const char *other_name;
-    char other_source[sizeof((cgam_lm_task *)0)->source];    /* what its prompts are called */
-    bool *zero_right[2], *icl_right[2], *retrieval_right[2]; /* [n], labels and vocabulary */
-    bool *marks;                                             /* [n] of what is being chosen */
-    bool silent;                                             /* no step functions into the table */
+    char other_source[sizeof((cgam_lm_task *)0)->source]; /* what its prompts are called */
+    bool *right[CGAM_TRIAL_WAYS][2];                      /* [n], labels and vocabulary */
+    bool *marks;                                          /* [n] of what is being chosen */
+    bool silent;                                          /* no step functions into the table */
 } cgam_trial;
 
 /* A trial of a task, labelled or not, on the model's own scores: what is known without states. */

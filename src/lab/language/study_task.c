@@ -1,6 +1,4 @@
 /* study_task.c: from the name of a set or files to prompts, their states and their labels' tokens. */
-#include "lab/language/dataset.h"
-#include "lab/language/study.h"
 #include "lab/language/study_sweep.h"
 #include "lm/model.h"
 #include "lm/store.h"
@@ -318,15 +316,14 @@ cgam_status cgam_lm_states_after(cgam_lm_study *study, const cgam_lm_task *task,
 {
     cgam_env *env = study->env;
     size_t one = (size_t)((study->info.layers + 1) * study->info.width);
-    char note[256];
+    char note[280], shots[32];
     sheet s;
     cgam_collected report = {0};
-    snprintf(note, sizeof note, "%.200s, %lld shots%s%s, seed %lld", task->name, (long long)k,
-             demos == CGAM_DEMOS_TRUE ? "" : " ",
-             demos == CGAM_DEMOS_TRUE ? "" : cgam_demos_name(demos), (long long)study->seed);
-    snprintf(study->doing, sizeof study->doing, "%.24s, %lld shots%s%s: ", task->name, (long long)k,
+    snprintf(shots, sizeof shots, "%lld shots%s%s", (long long)k,
              demos == CGAM_DEMOS_TRUE ? "" : " ",
              demos == CGAM_DEMOS_TRUE ? "" : cgam_demos_name(demos));
+    snprintf(note, sizeof note, "%.200s, %s, seed %lld", task->name, shots, (long long)study->seed);
+    snprintf(study->doing, sizeof study->doing, "%.24s, %s: ", task->name, shots);
     cgam_lm_work_states(study, task, k, demos);
     cgam_status status = sheet_fill(study, task, k, demos, endings, ending, &s);
     if (out) {

@@ -75,41 +75,25 @@ double cgam_sweep_scale(const cgam_sweep_input *in, int64_t width, const float *
     return scale_of(in, mean[half], cgam_sweep_norm(context + half * width, width));
 }
 
-/* out [queries, each, width]: states of query i from base + i each stride + k stride, plus contexts. */
-static cgam_status add_contexts(const cgam_lens *lens, const cgam_sweep_input *in,
-                                const float *context, int64_t query_layer, double lambda,
-                                int64_t each, const float *base, float *out)
+cgam_status cgam_sweep_sums(const cgam_lens *lens, const cgam_sweep_input *in, const float *context,
+                            int64_t query_layer, double lambda, float *out)
 {
-    int64_t d = lens->width;
+    int64_t d = lens->width, each = after_each(in);
     double scale[2];
     if (query_layer < 0 || query_layer >= in->layers)
         return cgam_fail(lens->env, CGAM_E_ARG, "query layer %lld of %lld", (long long)query_layer,
                          (long long)in->layers);
     for (int h = 0; h < 2; h++)
         scale[h] = lambda * cgam_sweep_scale(in, d, context, query_layer, h);
-    for (int64_t r = 0; r < in->queries * each; r++) {
-        const float *q = base + (r * in->layers + query_layer) * d;
-        int h = (int)(1 - r / each % 2);
+    for (int64_t r = 0; r < in->queries * (1 + each); r++) {
+        int64_t behind = r - in->queries; /* among the states after beginnings */
+        const float *q = behind < 0 ? in->zero + (r * in->layers + query_layer) * d
+                                    : in->answers->states + (behind * in->layers + query_layer) * d;
+        int h = (int)(1 - (behind < 0 ? r : behind / each) % 2);
         for (int64_t j = 0; j < d; j++)
             out[r * d + j] = (float)((double)q[j] + scale[h] * (double)context[h * d + j]);
     }
     return CGAM_OK;
-}
-
-cgam_status cgam_sweep_sums(const cgam_lens *lens, const cgam_sweep_input *in, const float *context,
-                            int64_t query_layer, double lambda, float *out)
-{
-    return add_contexts(lens, in, context, query_layer, lambda, 1, in->zero, out);
-}
-
-cgam_status cgam_sweep_sums_after(const cgam_lens *lens, const cgam_sweep_input *in,
-                                  const float *context, int64_t query_layer, double lambda,
-                                  float *out)
-{
-    int64_t each = after_each(in);
-    return each > 0 ? add_contexts(lens, in, context, query_layer, lambda, each,
-                                   in->answers->states, out)
-                    : CGAM_OK;
 }
 
 cgam_interval cgam_sweep_rescale(cgam_interval x, double factor)

@@ -27,7 +27,6 @@ typedef struct cgam_step {
 } cgam_step;
 CGAM_NODISCARD cgam_status cgam_sweep_step(cgam_env *env, int64_t n, const cgam_interval *of,
                                            cgam_step *out);
-int64_t cgam_sweep_count(int64_t n, const cgam_interval *of, double lambda);
 /* A coupling inside a range: its geometric middle, ranges being ratios; half its end where it begins
  * at 0, twice its beginning where it has no end, 1 where it is everything. */
 double cgam_sweep_inside(cgam_interval range);
@@ -67,16 +66,11 @@ typedef struct cgam_sweep_input {
  * the mean norm of the queries of half h, in sample of all. */
 
 /* out [queries, width]: q + lambda s c, the sums whose scores a sweep compares, for one context and
- * query layer; s is 1 or what `relative` makes of it. */
+ * query layer; s is 1 or what `relative` makes of it. Behind them, of whole answers, the same after every beginning
+ * but the empty one [queries, beginnings - 1, width]. */
 CGAM_NODISCARD cgam_status cgam_sweep_sums(const cgam_lens *lens, const cgam_sweep_input *input,
                                            const float *context, int64_t query_layer, double lambda,
                                            float *out);
-
-/* The same after every beginning of an answer but the empty one: out [queries, beginnings - 1, width]. */
-CGAM_NODISCARD cgam_status cgam_sweep_sums_after(const cgam_lens *lens,
-                                                 const cgam_sweep_input *input,
-                                                 const float *context, int64_t query_layer,
-                                                 double lambda, float *out);
 
 typedef struct cgam_sweep cgam_sweep;
 
@@ -126,8 +120,6 @@ CGAM_NODISCARD cgam_status cgam_sweep_choose(const cgam_sweep *sweep, cgam_sweep
                                              cgam_sweep_best *out);
 
 /* ---- What the files of the sweep share ------------------------------------------------------- */
-/* What the files of the sweep share. */
-
 /* A query under the context of the other half, and under that of its own. */
 enum { CGAM_SWEEP_CROSSED, CGAM_SWEEP_OWN, CGAM_SWEEP_PLANES };
 

@@ -150,13 +150,6 @@ cgam_status cgam_sweep_step(cgam_env *env, int64_t n, const cgam_interval *of, c
     return CGAM_OK;
 }
 
-int64_t cgam_sweep_count(int64_t n, const cgam_interval *of, double lambda)
-{
-    int64_t held = 0;
-    for (int64_t i = 0; i < n; i++) held += of[i].from <= lambda && lambda < of[i].to;
-    return held;
-}
-
 double cgam_sweep_inside(cgam_interval range)
 {
     if (range.from >= range.to) return range.from; /* of a grid, and exactly that */

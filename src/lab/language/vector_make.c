@@ -2,12 +2,9 @@
 #include "lab/language/vector_make.h"
 #include "base/blas.h"
 #include "base/names.h"
-#include "lab/language/dataset.h"
-#include "lab/language/study.h"
 #include "lm/model.h"
 #include "lm/vector.h"
 
-#include "lab/language/baseline.h"
 #include <math.h>
 #include <string.h>
 

@@ -314,7 +314,7 @@ TEST_ENV(projections_are_read_or_refused)
     CHECK_STATUS(env, cgam_projection_apply(env, got, 3, 2, x));
     static const float want[] = {2, 1, 9, 8, 4, 18};
     for (int i = 0; i < 6; i++) CHECK_CLOSE((double)x[i], (double)want[i], 0);
-    cgam_projection_free(env, got);
+    cgam_free(env, got);
     CHECK_FAILS(env, CGAM_E_SHAPE, cgam_projection_read(env, path, 4, &got));
     CHECK_MESSAGE(env, "is 3 x 3, the model's width is 4");
     assert_null(got);

@@ -65,6 +65,14 @@ static bool wins(int64_t n, const float *a, const float *b, int64_t y, double la
     return true;
 }
 
+/* How many of the intervals hold a coupling. */
+static int64_t count_holding(int64_t n, const cgam_interval *of, double lambda)
+{
+    int64_t held = 0;
+    for (int64_t i = 0; i < n; i++) held += of[i].from <= lambda && lambda < of[i].to;
+    return held;
+}
+
 TEST(an_interval_holds_exactly_the_couplings_that_win)
 {
     cgam_rng rng = cgam_rng_stream(2, 0);
@@ -114,12 +122,12 @@ TEST(a_step_function_has_its_top_where_a_grid_finds_it)
         CHECK_STATUS(env, cgam_sweep_step(env, 25, of, &step));
         int64_t top = 0;
         for (int k = 0; k <= 20000; k++) {
-            int64_t here = cgam_sweep_count(25, of, 0.001 * k);
+            int64_t here = count_holding(25, of, 0.001 * k);
             top = here > top ? here : top;
         }
         assert_true(step.count >= top); /* a grid can miss a narrow step */
-        assert_int_equal(cgam_sweep_count(25, of, cgam_sweep_inside(step.lambda)), step.count);
-        assert_int_equal(cgam_sweep_count(25, of, step.lambda.from), step.count);
+        assert_int_equal(count_holding(25, of, cgam_sweep_inside(step.lambda)), step.count);
+        assert_int_equal(count_holding(25, of, step.lambda.from), step.count);
     }
     cgam_step step;
     CHECK_STATUS(env, cgam_sweep_step(env, 1, &(cgam_interval){1, 1}, &step));

@@ -67,7 +67,7 @@ TEST(recall_takes_it)
     double identity[64 * 64] = {0};
     for (int i = 0; i < 64; i++) identity[65 * i] = 1, c[i] = cos(i), want[i] = 0;
     for (int i = 0; i < 64 * 64; i++) want[i / 64] += P[i] * c[i % 64];
-    cgam_projection_free(env, P);
+    cgam_free(env, P);
     static const char *const names[] = {"Z.npy", "c.npy", "q.npy"};
     double q[64] = {0};
     const double *arrays[] = {identity, c, q};
