@@ -142,8 +142,7 @@ static cgam_status tables(cgam_study *study, void *arg, const cgam_blocks *b)
     const cgam_study_opts *o = &study->opts;
     const int64_t rows = cells_of(o) * ARMS;
     const double n = (double)b->count;
-    double *row;
-    cgam_status status = cgam_study_add(
+    cgam_study_add(
         study, "cells",
         "Plain and annealed recalls and the landscape, without (0) and with (1) the context. "
         "plain_best, anneal_best: share that ends at the lowest energy found; agree: both at one "
@@ -153,8 +152,8 @@ static cgam_status tables(cgam_study *study, void *arg, const cgam_blocks *b)
         "lambda,beta,context,trials,plain_best,anneal_best,agree,lower,higher,plain_right,"
         "anneal_right,best_right,jumped,whole,minima,minima_se,saddles,minima_change,"
         "minima_change_se",
-        NULL, rows, &row);
-    for (int64_t k = 0; k < rows && status == CGAM_OK; k++, row += 19) {
+        NULL, rows);
+    for (int64_t k = 0; k < rows; k++) {
         cgam_moments minima = {0}, change = {0};
         double sum[COUNTS] = {0};
         for (int64_t i = 0; i < b->count; i++) {
@@ -164,32 +163,19 @@ static cgam_status tables(cgam_study *study, void *arg, const cgam_blocks *b)
             cgam_moments_add(&minima, one[MINIMA]);
             cgam_moments_add(&change, one[MINIMA] - bare[MINIMA]);
         }
-        double all[] = {o->lambda.values[k / ARMS / o->betas.count],
-                        o->betas.values[k / ARMS % o->betas.count],
-                        (double)(k % ARMS),
-                        n,
-                        sum[PLAIN_BEST] / n,
-                        sum[ANNEAL_BEST] / n,
-                        sum[AGREE] / n,
-                        sum[LOWER] / n,
-                        (n - sum[AGREE] - sum[LOWER]) / n,
-                        sum[PLAIN_RIGHT] / n,
-                        sum[ANNEAL_RIGHT] / n,
-                        sum[BEST_RIGHT] / n,
-                        sum[JUMPED] / n,
-                        sum[WHOLE] / n,
-                        minima.mean,
-                        cgam_moments_se(&minima),
-                        sum[SADDLES] / n,
-                        change.mean,
-                        cgam_moments_se(&change)};
-        memcpy(row, all, sizeof all);
+        CGAM_STUDY_ROW(study, o->lambda.values[k / ARMS / o->betas.count],
+                       o->betas.values[k / ARMS % o->betas.count], (double)(k % ARMS), n,
+                       sum[PLAIN_BEST] / n, sum[ANNEAL_BEST] / n, sum[AGREE] / n, sum[LOWER] / n,
+                       (n - sum[AGREE] - sum[LOWER]) / n, sum[PLAIN_RIGHT] / n,
+                       sum[ANNEAL_RIGHT] / n, sum[BEST_RIGHT] / n, sum[JUMPED] / n, sum[WHOLE] / n,
+                       minima.mean, cgam_moments_se(&minima), sum[SADDLES] / n, change.mean,
+                       cgam_moments_se(&change));
     }
-    if (status == CGAM_OK)
+    if (study->status == CGAM_OK)
         cgam_table_put(study->doc, cgam_study_find(study, "cells"), 0, rows,
                        "lambda,beta,context,plain_best,anneal_best,agree,lower,higher,plain_right,"
                        "anneal_right,minima,whole");
-    return status;
+    return study->status;
 }
 
 cgam_status cgam_annealing_run(cgam_study *study)

@@ -133,53 +133,41 @@ static cgam_status tables(cgam_study *study, void *arg, const cgam_blocks *b)
 {
     const setup *u = arg;
     const cgam_study_opts *o = &study->opts;
-    double *cells, *example = NULL, n = (double)o->trials, several = 0;
+    const double n = (double)o->trials, uniform = 1 / (double)o->n;
+    double several = 0;
     cgam_moments above = {0};
     int64_t alphas = u->alphas.count;
-    cgam_status status =
-        cgam_study_add(study, "peak", "Mean over trials of the peak gate probability.",
-                       "alpha,peak_mean,peak_se,trials,supercritical", NULL, alphas, &cells);
-    for (int64_t k = 0; k < alphas && status == CGAM_OK; k++, cells += 5) {
+    cgam_study_add(study, "peak", "Mean over trials of the peak gate probability.",
+                   "alpha,peak_mean,peak_se,trials,supercritical", NULL, alphas);
+    for (int64_t k = 0; k < alphas; k++) {
         cgam_moments peak = {0};
         for (int64_t i = 0; i < b->count; i++) {
             const double *pair = b->records + i * u->record + 2 * k;
             cgam_moments_join(&peak, pair[0], pair[1], (double)cgam_block_trials(o, BLOCK, i));
         }
-        cells[0] = u->alphas.at[k];
-        cells[1] = peak.mean;
-        cells[2] = cgam_moments_se(&peak);
-        cells[3] = n;
-        cells[4] = u->alphas.at[k] >= u->alpha_crit * (1 - 1e-9);
+        CGAM_STUDY_ROW(study, u->alphas.at[k], peak.mean, cgam_moments_se(&peak), n,
+                       u->alphas.at[k] >= u->alpha_crit * (1 - 1e-9));
     }
-    if (status == CGAM_OK)
-        status = cgam_study_add(study, "example", "Gates of one trial at alpha_crit.",
-                                "memory,p,uniform", NULL, o->n, &example);
-    if (status != CGAM_OK) return status;
-    for (int64_t j = 0; j < o->n; j++) {
-        example[3 * j] = (double)j;
-        example[3 * j + 1] = b->records[o->example / BLOCK * u->record + 2 * alphas + 3 + j];
-        example[3 * j + 2] = 1 / (double)o->n;
-    }
+    const double *p = b->records + o->example / BLOCK * u->record + 2 * alphas + 3;
+    cgam_study_add(study, "example", "Gates of one trial at alpha_crit.", "memory,p,uniform", NULL,
+                   o->n);
+    for (int64_t j = 0; j < o->n; j++) CGAM_STUDY_ROW(study, (double)j, p[j], uniform);
     for (int64_t i = 0; i < b->count; i++) {
         const double *three = b->records + i * u->record + 2 * alphas;
         cgam_moments_join(&above, three[0], three[1], (double)cgam_block_trials(o, BLOCK, i));
         several += three[2];
     }
-    status = cgam_study_add(study, "onset", "Memories above 1/n at alpha_crit.",
-                            "alpha,above_mean,above_se,share_two_or_more,trials", NULL, 1, &cells);
-    if (status != CGAM_OK) return status;
-    cells[0] = u->alpha_crit;
-    cells[1] = above.mean;
-    cells[2] = cgam_moments_se(&above);
-    cells[3] = several / n;
-    cells[4] = n;
+    cgam_study_add(study, "onset", "Memories above 1/n at alpha_crit.",
+                   "alpha,above_mean,above_se,share_two_or_more,trials", NULL, 1);
+    CGAM_STUDY_ROW(study, u->alpha_crit, above.mean, cgam_moments_se(&above), several / n, n);
+    if (study->status != CGAM_OK) return study->status;
     const cgam_table *peak = cgam_study_find(study, "peak");
     json_t *doc = study->doc, *shown = json_object();
     cgam_table_put(doc, peak, 0, alphas, "alpha,peak_mean,peak_se");
     cgam_json_put_real(doc, "alpha_crit", u->alpha_crit);
     cgam_json_add(shown, "alpha=%g trial=%jd p=%p", u->alpha_crit, o->example,
-                  cgam_json_reals(example + 1, o->n, 3));
-    cgam_json_add(doc, "example=%p above_uniform_mean=%g", shown, cells[1]);
+                  cgam_json_reals(p, o->n, 1));
+    cgam_json_add(doc, "example=%p above_uniform_mean=%g", shown, above.mean);
     return CGAM_OK;
 }
 

@@ -252,11 +252,9 @@ static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, 
 static cgam_status tables(cgam_study *study, void *arg, const cgam_blocks *b)
 {
     (void)arg;
-    enum { COLUMNS = 20 };
     const cgam_study_opts *o = &study->opts;
     const int64_t cells = cells_of(o);
-    double *row;
-    cgam_status status = cgam_study_add(
+    cgam_study_add(
         study, "cells",
         "Flows and plain iterations from random starts. rested, settled: the share of flows and of "
         "iterations that come to an end; residual: the most that a flow's end leaves of p = map(p); "
@@ -266,8 +264,8 @@ static cgam_status tables(cgam_study *study, void *arg, const cgam_blocks *b)
         "those, with several ends. Problems in which alpha is not below alpha_crit do not count.",
         "alpha,lambda,beta,problems,starts,rested,settled,residual,rose,climbed,same,limits,limits_se,"
         "limits_iterated,spread,time,iterations,contraction,unique,refuted",
-        NULL, cells, &row);
-    for (int64_t k = 0; k < cells && status == CGAM_OK; k++, row += COLUMNS) {
+        NULL, cells);
+    for (int64_t k = 0; k < cells; k++) {
         cgam_moments limits = {0};
         double sum[COUNTS] = {0}, worst = 0;
         for (int64_t i = 0; i < b->count; i++) {
@@ -279,34 +277,17 @@ static cgam_status tables(cgam_study *study, void *arg, const cgam_blocks *b)
         }
         cell c = cell_at(o, NULL, 0, k);
         double problems = sum[SUBCRITICAL], starts = problems * (double)o->starts;
-        double all[] = {c.alpha,
-                        c.lambda,
-                        c.beta,
-                        problems,
-                        starts,
-                        sum[RESTED] / starts,
-                        sum[SETTLED] / starts,
-                        worst,
-                        sum[ROSE],
-                        sum[CLIMBED],
-                        sum[SAME] / starts,
-                        limits.mean,
-                        cgam_moments_se(&limits),
-                        sum[LIMITS_ITERATED] / problems,
-                        sum[SPREAD] / problems,
-                        sum[TIME] / sum[RESTED],
-                        sum[STEPS] / sum[SETTLED],
-                        sum[CONTRACTION] / problems,
-                        sum[UNIQUE],
-                        sum[REFUTED]};
-        _Static_assert(sizeof all / sizeof *all == COLUMNS, "a number for every head");
-        memcpy(row, all, sizeof all);
+        CGAM_STUDY_ROW(study, c.alpha, c.lambda, c.beta, problems, starts, sum[RESTED] / starts,
+                       sum[SETTLED] / starts, worst, sum[ROSE], sum[CLIMBED], sum[SAME] / starts,
+                       limits.mean, cgam_moments_se(&limits), sum[LIMITS_ITERATED] / problems,
+                       sum[SPREAD] / problems, sum[TIME] / sum[RESTED], sum[STEPS] / sum[SETTLED],
+                       sum[CONTRACTION] / problems, sum[UNIQUE], sum[REFUTED]);
     }
-    if (status == CGAM_OK)
+    if (study->status == CGAM_OK)
         cgam_table_put(study->doc, cgam_study_find(study, "cells"), 0, cells,
                        "alpha,lambda,beta,rested,residual,rose,climbed,same,limits,time,iterations,"
                        "contraction,unique,refuted");
-    return status;
+    return study->status;
 }
 
 cgam_status cgam_convergence_run(cgam_study *study)

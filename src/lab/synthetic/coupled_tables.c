@@ -50,33 +50,28 @@ static double crossing_se(const cgam_study *study, const cgam_coupling *c, const
     return sqrt(left.squares / (double)sets * (double)(sets - 1));
 }
 
-static cgam_status curve_table(cgam_study *study, const cgam_coupling *c, const cgam_blocks *b)
+static void curve_table(cgam_study *study, const cgam_coupling *c, const cgam_blocks *b)
 {
     const cgam_study_opts *o = &study->opts;
-    double *cells, n = (double)o->trials;
     int64_t rows = c->folds / SUMS;
-    cgam_status status = cgam_study_add(
-        study, "curves",
-        "Mean peak of softmax(beta r), of softmax(beta s) for lambda = 0. unconverged "
-        "counts trials whose iteration was stopped.",
-        "lambda,alpha,peak_mean,peak_se,trials,unconverged,supercritical", NULL, rows, &cells);
-    for (int64_t k = 0; k < o->lambda.count && status == CGAM_OK; k++)
-        for (int64_t a = 0; a < c->own[k].count; a++, cells += 7) {
+    cgam_study_add(study, "curves",
+                   "Mean peak of softmax(beta r), of softmax(beta s) for lambda = 0. unconverged "
+                   "counts trials whose iteration was stopped.",
+                   "lambda,alpha,peak_mean,peak_se,trials,unconverged,supercritical", NULL, rows);
+    for (int64_t k = 0; k < o->lambda.count; k++)
+        for (int64_t a = 0; a < c->own[k].count; a++) {
             cgam_moments peak = {0};
+            double unconverged = 0;
             for (int64_t i = 0; i < b->count; i++) {
                 const double *sums = b->records + i * c->record + c->at[k] + SUMS * a;
                 cgam_moments_join(&peak, sums[0], sums[1],
                                   (double)cgam_block_trials(&study->opts, BLOCK, i));
-                cells[5] += sums[2];
+                unconverged += sums[2];
             }
-            cells[0] = o->lambda.values[k];
-            cells[1] = c->own[k].at[a];
-            cells[2] = peak.mean;
-            cells[3] = cgam_moments_se(&peak);
-            cells[4] = n;
-            cells[6] = c->own[k].at[a] >= c->alpha_crit * (1 - 1e-9);
+            CGAM_STUDY_ROW(study, o->lambda.values[k], c->own[k].at[a], peak.mean,
+                           cgam_moments_se(&peak), (double)o->trials, unconverged,
+                           c->own[k].at[a] >= c->alpha_crit * (1 - 1e-9));
         }
-    return status;
 }
 
 /* Folds of lambda k, sorted, into x; *tried = trials in which one was looked for. */
@@ -98,42 +93,38 @@ static int64_t folds(const cgam_study *study, const cgam_coupling *c, const cgam
 static cgam_status threshold_table(cgam_study *study, const cgam_coupling *c, const cgam_blocks *b)
 {
     const cgam_study_opts *o = &study->opts;
-    double *cells;
-    cgam_status status = cgam_study_add(
+    cgam_study_add(
         study, "thresholds",
         "alpha_half: first crossing of mean peak 1/2. alpha_theory: alpha_crit (1 - lambda^2 beta "
         "/ n), proved for balanced banks only. fold: where the branch of fixed points from alpha = 0 "
         "ends, quartiles over the trials in which it does.",
         "lambda,alpha_half,alpha_half_se,alpha_theory,fold_q25,fold_median,fold_q75,fold_share,"
         "fold_trials",
-        NULL, o->lambda.count, &cells);
-    if (status != CGAM_OK) return status;
+        NULL, o->lambda.count);
     int64_t most = o->trials > CGAM_ALPHAS_MAX ? o->trials : CGAM_ALPHAS_MAX;
     double *x = cgam_alloc(study->env, (size_t)most, sizeof *x);
     if (!x) return cgam_fail_nomem(study->env, "thresholds");
-    for (int64_t k = 0; k < o->lambda.count; k++, cells += 9) {
-        cells[0] = o->lambda.values[k];
+    for (int64_t k = 0; k < o->lambda.count; k++) {
+        double lambda = o->lambda.values[k];
         curve(study, c, b, k, 1, -1, x);
-        cells[1] = crossing(c->own[k].count, c->own[k].at, x);
-        cells[2] = crossing_se(study, c, b, k, x);
-        cells[3] = cgam_coupling_theory(o, c->alpha_crit, cells[0]);
+        double half = crossing(c->own[k].count, c->own[k].at, x);
+        double half_se = crossing_se(study, c, b, k, x);
         int64_t tried, n = folds(study, c, b, k, x, &tried);
-        cells[4] = cgam_quantile(x, n, 0.25);
-        cells[5] = cgam_quantile(x, n, 0.5);
-        cells[6] = cgam_quantile(x, n, 0.75);
-        cells[7] = tried ? (double)n / (double)tried : NAN;
-        cells[8] = (double)tried;
+        CGAM_STUDY_ROW(study, lambda, half, half_se, cgam_coupling_theory(o, c->alpha_crit, lambda),
+                       cgam_quantile(x, n, 0.25), cgam_quantile(x, n, 0.5),
+                       cgam_quantile(x, n, 0.75), tried ? (double)n / (double)tried : NAN,
+                       (double)tried);
     }
     cgam_free(study->env, x);
-    return status;
+    return study->status;
 }
 
 cgam_status cgam_coupling_tables(cgam_study *study, void *arg, const cgam_blocks *b)
 {
     const cgam_coupling *c = arg;
     const cgam_study_opts *o = &study->opts;
-    cgam_status status = curve_table(study, c, b);
-    if (status == CGAM_OK) status = threshold_table(study, c, b);
+    curve_table(study, c, b);
+    cgam_status status = threshold_table(study, c, b);
     if (status != CGAM_OK) return status;
     const cgam_table *curves = cgam_study_find(study, "curves");
     const cgam_table *thresholds = cgam_study_find(study, "thresholds");

@@ -218,32 +218,27 @@ static cgam_status tables(cgam_study *study, void *arg, const cgam_blocks *b)
     (void)arg;
     const cgam_study_opts *o = &study->opts;
     const int64_t per = b->record;
-    double *cells, n = (double)o->trials, K = (double)o->banks;
-    cgam_status status =
-        cgam_study_add(study, "accuracy",
-                       "Share of trials in which the target wins; standard error between "
-                       "banks, binomial when there is one.",
-                       "load,n,alpha,sigma_q,lambda,accuracy,accuracy_se,trials,banks", NULL,
-                       o->load.count * per, &cells);
-    if (status != CGAM_OK) return status;
+    const double n = (double)o->trials, K = (double)o->banks;
+    cgam_study_add(study, "accuracy",
+                   "Share of trials in which the target wins; standard error between "
+                   "banks, binomial when there is one.",
+                   "load,n,alpha,sigma_q,lambda,accuracy,accuracy_se,trials,banks", NULL,
+                   o->load.count * per);
     for (int64_t i = 0; i < o->load.count; i++)
-        for (int64_t k = 0; k < per; k++, cells += 9) {
+        for (int64_t k = 0; k < per; k++) {
             cgam_moments share = {0};
             for (int64_t set = 0; set < o->banks; set++)
                 cgam_moments_add(&share, b->records[(i * o->banks + set) * per + k] / n);
             int64_t size = memories(o, o->load.values[i]);
-            double row[] = {(double)size / (double)o->d,
-                            (double)size,
-                            o->alphas.values[k / (o->sigma_q.count * o->lambda.count)],
-                            o->sigma_q.values[k / o->lambda.count % o->sigma_q.count],
-                            o->lambda.values[k % o->lambda.count],
-                            share.mean,
-                            o->banks > 1 ? cgam_moments_se(&share)
-                                         : sqrt(share.mean * (1 - share.mean) / n),
-                            n * K,
-                            K};
-            memcpy(cells, row, sizeof row);
+            CGAM_STUDY_ROW(study, (double)size / (double)o->d, (double)size,
+                           o->alphas.values[k / (o->sigma_q.count * o->lambda.count)],
+                           o->sigma_q.values[k / o->lambda.count % o->sigma_q.count],
+                           o->lambda.values[k % o->lambda.count], share.mean,
+                           o->banks > 1 ? cgam_moments_se(&share)
+                                        : sqrt(share.mean * (1 - share.mean) / n),
+                           n * K, K);
         }
+    if (study->status != CGAM_OK) return study->status;
     cgam_table_put(study->doc, cgam_study_find(study, "accuracy"), 0, o->load.count * per,
                    "load,n,alpha,sigma_q,lambda,accuracy,accuracy_se");
     return CGAM_OK;

@@ -46,42 +46,33 @@ static void mean_se(const cgam_study *study, const cgam_blocks *b, const cgam_se
     *se = cgam_moments_se(banks.n > 1 ? &banks : &one);
 }
 
-static cgam_status accuracy_table(cgam_study *study, const cgam_separation *u, const cgam_blocks *b)
+static void accuracy_table(cgam_study *study, const cgam_separation *u, const cgam_blocks *b)
 {
     const cgam_study_opts *o = &study->opts;
-    double *cells, n = (double)o->trials, K = (double)o->banks;
-    cgam_status status = cgam_study_add(
+    const double n = (double)o->trials, K = (double)o->banks;
+    cgam_study_add(
         study, "accuracy",
         "Share of trials in which the target wins. gained and lost count trials that turn right or "
         "wrong against the lambda before; gained_0 and lost_0 against the first lambda. unconverged "
         "counts self-consistent recalls that were stopped.",
         "lambda,sigma_q,accuracy,accuracy_se,p_target,p_target_se,trials,gained,lost,gained_0,"
         "lost_0,unconverged",
-        NULL, u->lambdas * u->sigmas, &cells);
-    for (int64_t k = 0; k < u->lambdas && status == CGAM_OK; k++) {
-        for (int64_t j = 0; j < u->sigmas; j++, cells += 12) {
+        NULL, u->lambdas * u->sigmas);
+    for (int64_t k = 0; k < u->lambdas; k++) {
+        for (int64_t j = 0; j < u->sigmas; j++) {
             int64_t at = j * u->lambdas + k;
             cgam_moments share = {0};
             for (int64_t set = 0; set < o->banks; set++)
                 cgam_moments_add(&share, total(b, u, set, u->at[RIGHT] + at) / n);
-            double binomial = sqrt(share.mean * (1 - share.mean) / n);
-            double row[] = {o->lambda.values[k],
-                            o->sigma_q.values[j],
-                            share.mean,
-                            o->banks > 1 ? cgam_moments_se(&share) : binomial,
-                            0,
-                            0,
-                            n * K,
-                            total(b, u, -1, u->at[GAINED] + at),
-                            total(b, u, -1, u->at[LOST] + at),
-                            total(b, u, -1, u->at[GAINED0] + at),
-                            total(b, u, -1, u->at[LOST0] + at),
-                            total(b, u, -1, u->at[STOPPED] + at)};
-            mean_se(study, b, u, u->at[P] + at, u->at[P2] + at, 1, &row[4], &row[5]);
-            memcpy(cells, row, sizeof row);
+            double binomial = sqrt(share.mean * (1 - share.mean) / n), p, p_se;
+            mean_se(study, b, u, u->at[P] + at, u->at[P2] + at, 1, &p, &p_se);
+            CGAM_STUDY_ROW(study, o->lambda.values[k], o->sigma_q.values[j], share.mean,
+                           o->banks > 1 ? cgam_moments_se(&share) : binomial, p, p_se, n * K,
+                           total(b, u, -1, u->at[GAINED] + at), total(b, u, -1, u->at[LOST] + at),
+                           total(b, u, -1, u->at[GAINED0] + at), total(b, u, -1, u->at[LOST0] + at),
+                           total(b, u, -1, u->at[STOPPED] + at));
         }
     }
-    return status;
 }
 
 /* Standard error of a quantile: half the distance between the order statistics one binomial
@@ -112,18 +103,18 @@ static cgam_status gap_table(cgam_study *study, const cgam_separation *u, const 
 {
     static const double q[] = {0.05, 0.25, 0.5, 0.75, 0.95};
     const cgam_study_opts *o = &study->opts;
-    double *cells, *gaps;
     int64_t room = o->trials * o->banks * u->window;
-    cgam_status status = cgam_study_add(
+    cgam_study_add(
         study, "gaps",
         "Delta by lambda: quantiles at sigma_q within 0.15 of 1 (n of them), mean over all noise "
         "levels, and the mean change against the lambda before on the same draws.",
         "lambda,n,q05,q25,median,q75,q95,q05_se,q25_se,median_se,q75_se,q95_se,mean_all,"
         "mean_all_se,shift,shift_se,above_zero",
-        NULL, u->lambdas, &cells);
-    gaps = cgam_alloc(study->env, (size_t)room, sizeof *gaps);
-    if (status == CGAM_OK && !gaps) status = cgam_fail_nomem(study->env, "gaps");
-    for (int64_t k = 0; k < u->lambdas && status == CGAM_OK; k++, cells += 17) {
+        NULL, u->lambdas);
+    double *gaps = cgam_alloc(study->env, (size_t)room, sizeof *gaps);
+    if (!gaps) return cgam_fail_nomem(study->env, "gaps");
+    for (int64_t k = 0; k < u->lambdas; k++) {
+        double cells[17];
         cgam_moments banks[5] = {{0}};
         for (int64_t set = 0; set < o->banks && o->banks > 1; set++) {
             int64_t own = collect(b, u, set, k, gaps);
@@ -143,72 +134,59 @@ static cgam_status gap_table(cgam_study *study, const cgam_separation *u, const 
         mean_se(study, b, u, shift, shift + u->lambdas, u->sigmas, &cells[14], &cells[15]);
         if (k == 0) cells[14] = cells[15] = NAN;
         cells[16] = n ? (double)above / (double)n : NAN;
+        cgam_study_append(study, sizeof cells / sizeof *cells, cells);
     }
     cgam_free(study->env, gaps);
-    return status;
+    return study->status;
 }
 
 /* One trial of every block: enough for a picture, the same for any number of threads. */
-static cgam_status sample_table(cgam_study *study, const cgam_separation *u, const cgam_blocks *b)
+static void sample_table(cgam_study *study, const cgam_separation *u, const cgam_blocks *b)
 {
     const cgam_study_opts *o = &study->opts;
-    double *cells;
-    cgam_status status = cgam_study_add(
-        study, "sample", "Delta and the target's probability in one trial of every 64.",
-        "lambda,sigma_q,gap,p,log_p,log_bound", NULL, b->count * u->sigmas * u->lambdas, &cells);
-    for (int64_t k = 0; k < u->lambdas && status == CGAM_OK; k++)
+    cgam_study_add(study, "sample", "Delta and the target's probability in one trial of every 64.",
+                   "lambda,sigma_q,gap,p,log_p,log_bound", NULL, b->count * u->sigmas * u->lambdas);
+    for (int64_t k = 0; k < u->lambdas; k++)
         for (int64_t i = 0; i < b->count; i++)
-            for (int64_t j = 0; j < u->sigmas; j++, cells += 6) {
+            for (int64_t j = 0; j < u->sigmas; j++) {
                 const double *pair =
                     b->records + i * u->record + u->at[SAMPLE] + 2 * (j * u->lambdas + k);
-                double row[] = {o->lambda.values[k],
-                                o->sigma_q.values[j],
-                                pair[0],
-                                exp(pair[1]),
-                                pair[1],
-                                cgam_separation_bound_log(u->n, o->beta, pair[0])};
-                memcpy(cells, row, sizeof row);
+                CGAM_STUDY_ROW(study, o->lambda.values[k], o->sigma_q.values[j], pair[0],
+                               exp(pair[1]), pair[1],
+                               cgam_separation_bound_log(u->n, o->beta, pair[0]));
             }
-    return status;
 }
 
 /* The bound as a curve, and the gap that makes it 1 - epsilon. */
-static cgam_status bound_tables(cgam_study *study, const cgam_separation *u)
+static void bound_tables(cgam_study *study, const cgam_separation *u)
 {
     enum { POINTS_DRAWN = 241 };
     static const double epsilon[] = {0.5, 0.1, 0.01};
-    double *cells, beta = study->opts.beta, reach = 12 / beta + log((double)u->n) / beta;
-    cgam_status status =
-        cgam_study_add(study, "bound", "The logistic lower bound of the target's probability.",
-                       "gap,bound", NULL, POINTS_DRAWN, &cells);
-    for (int i = 0; i < POINTS_DRAWN && status == CGAM_OK; i++) {
-        cells[2 * i] = reach * (2.0 * i / (POINTS_DRAWN - 1) - 1);
-        cells[2 * i + 1] = cgam_separation_bound(u->n, beta, cells[2 * i]);
+    const double beta = study->opts.beta, reach = 12 / beta + log((double)u->n) / beta;
+    cgam_study_add(study, "bound", "The logistic lower bound of the target's probability.",
+                   "gap,bound", NULL, POINTS_DRAWN);
+    for (int i = 0; i < POINTS_DRAWN; i++) {
+        double gap = reach * (2.0 * i / (POINTS_DRAWN - 1) - 1);
+        CGAM_STUDY_ROW(study, gap, cgam_separation_bound(u->n, beta, gap));
     }
-    if (status == CGAM_OK)
-        status =
-            cgam_study_add(study, "thresholds", "The gap from which P is at least 1 - epsilon.",
-                           "epsilon,gap", NULL, 3, &cells);
-    for (int i = 0; i < 3 && status == CGAM_OK; i++) {
-        cells[2 * i] = epsilon[i];
-        cells[2 * i + 1] = cgam_separation_threshold(u->n, beta, epsilon[i]);
-    }
-    return status;
+    cgam_study_add(study, "thresholds", "The gap from which P is at least 1 - epsilon.",
+                   "epsilon,gap", NULL, 3);
+    for (int i = 0; i < 3; i++)
+        CGAM_STUDY_ROW(study, epsilon[i], cgam_separation_threshold(u->n, beta, epsilon[i]));
 }
 
-static cgam_status point_table(cgam_study *study, const cgam_separation *u, const cgam_blocks *b)
+static void point_table(cgam_study *study, const cgam_separation *u, const cgam_blocks *b)
 {
-    double *cells;
-    cgam_status status = cgam_study_add(
+    double least = INFINITY;
+    for (int64_t i = 0; i < b->count; i++)
+        least = fmin(least, b->records[i * u->record + u->at[POINTS] + 2]);
+    cgam_study_add(
         study, "points",
         "Points against the bound at Delta (violations, least margin of the logarithms) and at "
         "Delta_raw + lambda Delta_gate, which is never above Delta.",
-        "points,violations,least_margin,sum_violations,sum_above_gap", NULL, 1, &cells);
-    for (int k = 0; k < 5 && status == CGAM_OK; k++) cells[k] = total(b, u, -1, u->at[POINTS] + k);
-    if (status == CGAM_OK) cells[2] = INFINITY;
-    for (int64_t i = 0; i < b->count && status == CGAM_OK; i++)
-        cells[2] = fmin(cells[2], b->records[i * u->record + u->at[POINTS] + 2]);
-    return status;
+        "points,violations,least_margin,sum_violations,sum_above_gap", NULL, 1);
+    CGAM_STUDY_ROW(study, total(b, u, -1, u->at[POINTS]), total(b, u, -1, u->at[POINTS] + 1), least,
+                   total(b, u, -1, u->at[POINTS] + 3), total(b, u, -1, u->at[POINTS] + 4));
 }
 
 static void put_results(cgam_study *study, const cgam_separation *u)
@@ -250,14 +228,14 @@ static void put_results(cgam_study *study, const cgam_separation *u)
 cgam_status cgam_separation_tables(cgam_study *study, void *arg, const cgam_blocks *b)
 {
     const cgam_separation *u = arg;
-    cgam_status status = accuracy_table(study, u, b);
-    if (status == CGAM_OK) status = gap_table(study, u, b);
-    if (status == CGAM_OK) status = sample_table(study, u, b);
-    if (status == CGAM_OK) status = bound_tables(study, u);
-    if (status == CGAM_OK) status = point_table(study, u, b);
-    if (status != CGAM_OK) return status;
-    put_results(study, u);
-    return CGAM_OK;
+    accuracy_table(study, u, b);
+    cgam_status status = gap_table(study, u, b);
+    sample_table(study, u, b);
+    bound_tables(study, u);
+    point_table(study, u, b);
+    if (status == CGAM_OK) status = study->status;
+    if (status == CGAM_OK) put_results(study, u);
+    return status;
 }
 
 /* ---- One trial ------------------------------------------------------------------------------- */

@@ -102,12 +102,10 @@ static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, 
 static cgam_status tables(cgam_study *study, void *arg, const cgam_blocks *b)
 {
     (void)arg;
-    enum { COLUMNS = 17 };
     const cgam_study_opts *o = &study->opts;
     const int64_t rows = cells_of(o);
     const double n = (double)b->count;
-    double *row;
-    cgam_status status = cgam_study_add(
+    cgam_study_add(
         study, "cells",
         "Recalls with alpha-entmax of an order (1: softmax, 2: sparsemax), without (0) and with (1) "
         "the context. support: memories with a weight; exact: share in which one memory has all of "
@@ -116,8 +114,8 @@ static cgam_status tables(cgam_study *study, void *arg, const cgam_blocks *b)
         "the context makes smaller, larger.",
         "sigma_q,order,context,trials,accuracy,accuracy_se,support,support_se,neff,exact,exact_right,"
         "certified,p_target,wide,missed,narrowed,widened",
-        NULL, rows, &row);
-    for (int64_t k = 0; k < rows && status == CGAM_OK; k++, row += COLUMNS) {
+        NULL, rows);
+    for (int64_t k = 0; k < rows; k++) {
         cgam_moments support = {0};
         double sum[COUNTS] = {0}, narrowed = 0, widened = 0, exact_right = 0;
         for (int64_t i = 0; i < b->count; i++) {
@@ -130,31 +128,17 @@ static cgam_status tables(cgam_study *study, void *arg, const cgam_blocks *b)
             exact_right += one[EXACT] * one[RIGHT];
         }
         double right = sum[RIGHT] / n;
-        double all[] = {o->sigma_q.values[k / (ORDERS * ARMS)],
-                        orders[k / ARMS % ORDERS],
-                        (double)(k % ARMS),
-                        n,
-                        right,
-                        sqrt(right * (1 - right) / n),
-                        support.mean,
-                        cgam_moments_se(&support),
-                        sum[NEFF] / n,
-                        sum[EXACT] / n,
-                        exact_right / n,
-                        sum[CERTIFIED] / n,
-                        sum[P_TARGET] / n,
-                        sum[WIDE] / n,
-                        sum[MISSED],
-                        narrowed,
-                        widened};
-        _Static_assert(sizeof all / sizeof *all == COLUMNS, "a number for every head");
-        memcpy(row, all, sizeof all);
+        CGAM_STUDY_ROW(study, o->sigma_q.values[k / (ORDERS * ARMS)], orders[k / ARMS % ORDERS],
+                       (double)(k % ARMS), n, right, sqrt(right * (1 - right) / n), support.mean,
+                       cgam_moments_se(&support), sum[NEFF] / n, sum[EXACT] / n, exact_right / n,
+                       sum[CERTIFIED] / n, sum[P_TARGET] / n, sum[WIDE] / n, sum[MISSED], narrowed,
+                       widened);
     }
-    if (status == CGAM_OK)
+    if (study->status == CGAM_OK)
         cgam_table_put(study->doc, cgam_study_find(study, "cells"), 0, rows,
                        "sigma_q,order,context,accuracy,accuracy_se,support,neff,exact,exact_right,"
                        "certified,narrowed,widened");
-    return status;
+    return study->status;
 }
 
 cgam_status cgam_sparse_run(cgam_study *study)

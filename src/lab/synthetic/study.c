@@ -4,6 +4,7 @@
 #include "io/folder.h"
 #include "io/journal.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -189,24 +190,29 @@ void cgam_study_forget(const cgam_study *study)
 }
 
 /* ---- Tables ---------------------------------------------------------------------------------- */
-cgam_status cgam_study_add(cgam_study *study, const char *name, const char *about,
-                           const char *heads, const char *const *labels, int64_t rows,
-                           double **cells)
+void cgam_study_add(cgam_study *study, const char *name, const char *about, const char *heads,
+                    const char *const *labels, int64_t rows)
 {
-    int64_t columns = cgam_heads_count(heads) - (labels != NULL);
-    if (study->tables == CGAM_STUDY_TABLES)
-        return cgam_fail(study->env, CGAM_E_INTERNAL, "more than %d tables", CGAM_STUDY_TABLES);
-    *cells = cgam_zalloc(study->env, (size_t)rows * (size_t)columns, sizeof **cells);
-    if (!*cells) return cgam_fail_nomem(study->env, name);
-    study->cells[study->tables] = *cells;
-    study->table[study->tables++] = (cgam_table){.name = name,
-                                                 .about = about,
-                                                 .heads = heads,
-                                                 .labels = labels,
-                                                 .rows = rows,
-                                                 .columns = columns,
-                                                 .cells = *cells};
-    return CGAM_OK;
+    int64_t columns = cgam_heads_count(heads) - (labels != NULL), k = study->tables;
+    if (study->status != CGAM_OK) return;
+    if (k == CGAM_STUDY_TABLES)
+        study->status =
+            cgam_fail(study->env, CGAM_E_INTERNAL, "more than %d tables", CGAM_STUDY_TABLES);
+    else if (!(study->cells[k] =
+                   cgam_zalloc(study->env, (size_t)(rows * columns), sizeof *study->cells[k])))
+        study->status = cgam_fail_nomem(study->env, name);
+    if (study->status != CGAM_OK) return;
+    study->filled = 0;
+    study->table[study->tables++] =
+        (cgam_table){name, about, heads, labels, rows, columns, study->cells[k]};
+}
+
+void cgam_study_append(cgam_study *study, int64_t count, const double *row)
+{
+    if (study->status != CGAM_OK) return;
+    const int64_t last = study->tables - 1;
+    assert(count == study->table[last].columns && study->filled < study->table[last].rows);
+    memcpy(study->cells[last] + count * study->filled++, row, (size_t)count * sizeof *row);
 }
 
 const cgam_table *cgam_study_find(const cgam_study *study, const char *name)

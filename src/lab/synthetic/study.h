@@ -148,11 +148,12 @@ struct cgam_study {
     struct cgam_journal *journal; /* the file, open while blocks are run */
     const cgam_lanes *lanes;
     json_t *doc;
-    char *json; /* the document as text */
-    int64_t tables;
+    char *json;             /* the document as text */
+    int64_t tables, filled; /* tables, and rows of the last */
     cgam_table table[CGAM_STUDY_TABLES];
     double *cells[CGAM_STUDY_TABLES];
-    void *labels; /* freed with the study */
+    cgam_status status; /* of adding tables */
+    void *labels;       /* freed with the study */
 };
 
 /* Gives a study; free it with cgam_study_free. opts is copied, lists included; a bank is borrowed
@@ -178,10 +179,15 @@ void cgam_study_forget(const cgam_study *study);
 CGAM_NODISCARD cgam_status cgam_study_trial(cgam_env *env, const cgam_study_opts *opts,
                                             int64_t trial, char **text);
 /* ---- Inside: tables, parts, blocks ------------------------------------------------------------ */
-/* Adds a table of zeros; fill *cells [rows, columns]. labels are borrowed and must be constant. */
-cgam_status cgam_study_add(cgam_study *study, const char *name, const char *about,
-                           const char *heads, const char *const *labels, int64_t rows,
-                           double **cells);
+/* Adds a table of so many rows; labels are borrowed and must be constant. What fails is kept in study->status, and nothing
+ * is added then. */
+void cgam_study_add(cgam_study *study, const char *name, const char *about, const char *heads,
+                    const char *const *labels, int64_t rows);
+/* The next row of the table added last: a number for every head. */
+void cgam_study_append(cgam_study *study, int64_t count, const double *row);
+#define CGAM_STUDY_ROW(study, ...)                                                                 \
+    cgam_study_append((study), sizeof((double[]){__VA_ARGS__}) / sizeof(double),                   \
+                      (const double[]){__VA_ARGS__})
 
 /* What each study gives: a summary, its work, and one trial of it in full. Of several banks, the trials of the first are
  * counted first, then those of the second. Its parameters are rows of params.c. */

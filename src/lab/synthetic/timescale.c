@@ -281,8 +281,9 @@ static double final(const cgam_blocks *b, int64_t j, int64_t t, int k)
 static cgam_status ratio_table(cgam_study *study, const cgam_blocks *b)
 {
     const cgam_study_opts *o = &study->opts;
-    double *cells, n = (double)o->trials, *x = cgam_alloc(study->env, (size_t)o->trials, sizeof *x);
-    cgam_status status = cgam_study_add(
+    double n = (double)o->trials, *x = cgam_alloc(study->env, (size_t)o->trials, sizeof *x);
+    if (!x) return cgam_fail_nomem(study->env, "times");
+    cgam_study_add(
         study, "ratios",
         "Accuracy at the end, and when context has settled and retrieval has decided (times in "
         "tau_s, quartiles over the trials in which they do). context_first: share of trials in "
@@ -290,10 +291,9 @@ static cgam_status ratio_table(cgam_study *study, const cgam_blocks *b)
         "ratio.",
         "ratio,accuracy,accuracy_se,gained,lost,context_first,context_q25,context_median,"
         "context_q75,decided_q25,decided_median,decided_q75,undecided,trials",
-        NULL, o->ratio.count, &cells);
-    if (status == CGAM_OK && !x) status = cgam_fail_nomem(study->env, "times");
-    for (int64_t j = 0; j < o->ratio.count && status == CGAM_OK; j++, cells += 14) {
-        double right = 0, first = 0;
+        NULL, o->ratio.count);
+    for (int64_t j = 0; j < o->ratio.count; j++) {
+        double right = 0, first = 0, cells[14] = {0};
         for (int64_t t = 0; t < o->trials; t++) {
             bool now = final(b, j, t, 0) != 0, then = final(b, 0, t, 0) != 0;
             double settled = final(b, j, t, 1), decided = final(b, j, t, 2);
@@ -316,24 +316,24 @@ static cgam_status ratio_table(cgam_study *study, const cgam_blocks *b)
             cells[12] = n - (double)count;
         }
         cells[13] = n;
+        cgam_study_append(study, sizeof cells / sizeof *cells, cells);
     }
     cgam_free(study->env, x);
-    return status;
+    return study->status;
 }
 
-static cgam_status along_table(cgam_study *study, const cgam_blocks *b)
+static void along_table(cgam_study *study, const cgam_blocks *b)
 {
     const cgam_study_opts *o = &study->opts;
-    double *cells, n = (double)o->trials, at[SAMPLES];
-    cgam_status status =
-        cgam_study_add(study, "along",
-                       "Share of trials in which the target leads, and mean N_eff "
-                       "(exp of the entropy of p), along the way.",
-                       "ratio,t,t_over_tau_r,accuracy,accuracy_se,neff_mean,neff_se", NULL,
-                       o->ratio.count * SAMPLES, &cells);
-    for (int64_t j = 0; j < o->ratio.count && status == CGAM_OK; j++) {
+    double n = (double)o->trials, at[SAMPLES];
+    cgam_study_add(study, "along",
+                   "Share of trials in which the target leads, and mean N_eff "
+                   "(exp of the entropy of p), along the way.",
+                   "ratio,t,t_over_tau_r,accuracy,accuracy_se,neff_mean,neff_se", NULL,
+                   o->ratio.count * SAMPLES);
+    for (int64_t j = 0; j < o->ratio.count; j++) {
         sample_times(o->ratio.values[j], at);
-        for (int64_t k = 0; k < SAMPLES; k++, cells += 7) {
+        for (int64_t k = 0; k < SAMPLES; k++) {
             double right = 0;
             cgam_moments neff = {0};
             for (int64_t i = 0; i < b->count; i++) {
@@ -341,23 +341,19 @@ static cgam_status along_table(cgam_study *study, const cgam_blocks *b)
                 right += sums[0];
                 cgam_moments_join(&neff, sums[1], sums[2], (double)cgam_block_trials(o, BLOCK, i));
             }
-            cells[0] = o->ratio.values[j];
-            cells[1] = at[k];
-            cells[2] = at[k] / o->ratio.values[j];
-            cells[3] = right / n;
-            cells[4] = sqrt(cells[3] * (1 - cells[3]) / n);
-            cells[5] = neff.mean;
-            cells[6] = cgam_moments_se(&neff);
+            right /= n;
+            CGAM_STUDY_ROW(study, o->ratio.values[j], at[k], at[k] / o->ratio.values[j], right,
+                           sqrt(right * (1 - right) / n), neff.mean, cgam_moments_se(&neff));
         }
     }
-    return status;
 }
 
 static cgam_status tables(cgam_study *study, void *arg, const cgam_blocks *b)
 {
     (void)arg;
     cgam_status status = ratio_table(study, b);
-    if (status == CGAM_OK) status = along_table(study, b);
+    along_table(study, b);
+    if (status == CGAM_OK) status = study->status;
     if (status != CGAM_OK) return status;
     cgam_table_put(study->doc, cgam_study_find(study, "ratios"), 0, study->opts.ratio.count,
                    "ratio,accuracy,accuracy_se,context_first,context_median,decided_median");
