@@ -43,7 +43,8 @@ static void offer_first_words(const cursor *c)
         size_t length = strcspn(name, " ");
         const char *last = v ? cgam_verbs[v - 1]->name : "";
         if (strcspn(last, " ") != length || strncmp(last, name, length) != 0)
-            offer(c, "", name, length, name[length] ? "several verbs" : cgam_verbs[v]->summary);
+            offer(c, "", name, length,
+                  name[length] ? "several verbs" : cgam_verb_words(cgam_verbs[v]).summary);
     }
 }
 
@@ -103,7 +104,7 @@ void cgam_complete(int count, const char *const *before, const char *word, FILE 
     for (int v = 0; cgam_verbs[v] && count == 1; v++)
         if (cgam_verb_in(cgam_verbs[v], before[0])) {
             const char *second = cgam_verbs[v]->name + strlen(before[0]) + 1;
-            offer(&c, "", second, strlen(second), cgam_verbs[v]->summary);
+            offer(&c, "", second, strlen(second), cgam_verb_words(cgam_verbs[v]).summary);
         }
     if (p) offer_value(&c, p);
     else if (verb) offer_of_verb(verb, &c);

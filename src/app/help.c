@@ -76,7 +76,8 @@ static void list_verbs(const char *group, FILE *to)
 {
     for (int v = 0; cgam_verbs[v]; v++)
         if (cgam_verb_in(cgam_verbs[v], group))
-            fprintf(to, "  %-20s %s\n", cgam_verbs[v]->name, cgam_verbs[v]->summary);
+            fprintf(to, "  %-20s %s\n", cgam_verbs[v]->name,
+                    cgam_verb_words(cgam_verbs[v]).summary);
 }
 
 void cgam_help_list(const char *group, FILE *to)
@@ -97,20 +98,21 @@ void cgam_help_list(const char *group, FILE *to)
 void cgam_help_verb(const cgam_verb *verb, FILE *to)
 {
     const cgam_param *p;
-    fprintf(to, "cgam %s: %s\n\nUsage: ", verb->name, verb->summary);
+    const cgam_words words = cgam_verb_words(verb);
+    fprintf(to, "cgam %s: %s\n\nUsage: ", verb->name, words.summary);
     usage(to, verb);
     fprintf(to, "\n\n");
-    wrap(to, cgam_verb_about(verb), 0, 88);
+    wrap(to, words.about, 0, 88);
     fprintf(to, "\nOptions\n");
     for (int i = 0; (p = cgam_verb_param(verb, i)); i++) {
-        char title[TITLE], notes[512], words[1536];
+        char title[TITLE], notes[512], help[1536];
         param_title(p, title, sizeof title);
         param_notes(p, notes, sizeof notes);
-        snprintf(words, sizeof words, "%s%s", p->help, notes);
+        snprintf(help, sizeof help, "%s%s", p->help, notes);
         fprintf(to, "  %s\n", title);
-        wrap(to, words, 8, 88);
+        wrap(to, help, 8, 88);
     }
-    if (verb->example) fprintf(to, "\nExample\n  %s\n", verb->example);
+    if (*words.example) fprintf(to, "\nExample\n  %s\n", words.example);
     if (cgam_verb_group(verb->name)) {
         fprintf(to, "\nVerbs\n");
         list_verbs(verb->name, to);
@@ -191,7 +193,9 @@ static void man_status(FILE *to)
 void cgam_help_man(const cgam_verb *verb, FILE *to)
 {
     char page[64] = "cgam";
+    cgam_words words = {.example = ""};
     if (verb) {
+        words = cgam_verb_words(verb);
         snprintf(page, sizeof page, "cgam-%s", verb->name);
         for (char *c = page; *c; c++)
             if (*c == ' ') *c = '-';
@@ -200,18 +204,18 @@ void cgam_help_man(const cgam_verb *verb, FILE *to)
             cgam_version());
     man_text(to, page);
     fprintf(to, " \\- ");
-    man_text(to, verb ? verb->summary : TAGLINE);
+    man_text(to, verb ? words.summary : TAGLINE);
     fprintf(to, "\n.SH SYNOPSIS\n.B ");
     if (verb) usage(to, verb);
     else fprintf(to, "cgam VERB [options]");
     fprintf(to, "\n.SH DESCRIPTION\n");
     if (verb) {
-        man_text(to, cgam_verb_about(verb));
+        man_text(to, words.about);
         fprintf(to, "\n.SH OPTIONS\n");
         man_params(to, verb);
-        if (verb->example) {
+        if (*words.example) {
             fprintf(to, ".SH EXAMPLE\n.nf\n");
-            man_text(to, verb->example);
+            man_text(to, words.example);
             fprintf(to, "\n.fi\n");
         }
     } else {
@@ -219,7 +223,7 @@ void cgam_help_man(const cgam_verb *verb, FILE *to)
                     "during recall, which memories may win.\n.SH VERBS\n");
         for (int v = 0; cgam_verbs[v]; v++) {
             fprintf(to, ".TP\n.B %s\n", cgam_verbs[v]->name);
-            man_text(to, cgam_verbs[v]->summary);
+            man_text(to, cgam_verb_words(cgam_verbs[v]).summary);
             fprintf(to, "\n");
         }
     }
@@ -267,12 +271,13 @@ static json_t *paragraphs_json(const char *text)
 json_t *cgam_help_json(const cgam_verb *verb)
 {
     json_t *doc = json_object(), *params = json_array();
+    const cgam_words words = cgam_verb_words(verb);
     const cgam_param *p;
     for (int i = 0; (p = cgam_verb_param(verb, i)); i++)
         json_array_append_new(params, param_json(p));
     cgam_json_add(doc, "name=%s summary=%s about=%p example=%s local?=%d parameters=%p", verb->name,
-                  verb->summary, paragraphs_json(cgam_verb_about(verb)), verb->example, verb->local,
-                  params);
+                  words.summary, paragraphs_json(words.about),
+                  *words.example ? words.example : NULL, verb->local, params);
     return doc;
 }
 

@@ -263,8 +263,8 @@ json_t *cgam_lm_token_list(const cgam_lm *lm, int64_t count, const int32_t *toke
 {
     json_t *list = json_array();
     for (int64_t i = 0; i < count; i++) {
-        json_array_append_new(list, cgam_json_object("id=%d piece=%p", tokens[i],
-                                                     cgam_lm_piece_json(lm, tokens[i])));
+        json_array_append_new(
+            list, cgam_json_object("id=%d piece=%p", tokens[i], cgam_lm_piece_json(lm, tokens[i])));
     }
     return list;
 }

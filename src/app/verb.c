@@ -2,6 +2,7 @@
 #include "app/verb.h"
 #include "lab/embedded.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <string.h>
 
@@ -18,9 +19,25 @@ static const char *find_text(const char *folder, const char *name)
     return file ? file->bytes : "";
 }
 
-const char *cgam_verb_about(const cgam_verb *verb)
+/* Copies a line; returns what follows it. */
+static const char *take_line(const char *text, char *line, size_t size)
 {
-    return verb->about ? verb->about : find_text("about", verb->name);
+    int length = (int)strcspn(text, "\n");
+    snprintf(line, size, "%.*s", length, text);
+    return text + length + (text[length] != '\0');
+}
+
+cgam_words cgam_verb_words(const cgam_verb *verb)
+{
+    cgam_words w;
+    const char *text = verb->words ? verb->words : find_text("about", verb->name);
+    text = take_line(text, w.summary, sizeof w.summary);
+    text = take_line(text, w.example, sizeof w.example);
+    int length = snprintf(w.about, sizeof w.about, "%s%s%s", text + (*text == '\n'),
+                          verb->more ? "\n" : "", verb->more ? find_text("about", verb->more) : "");
+    assert(length < (int)sizeof w.about);
+    (void)length;
+    return w;
 }
 
 void cgam_verb_print(const cgam_verb *verb, const json_t *doc, FILE *to)

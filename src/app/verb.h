@@ -52,10 +52,9 @@ typedef enum cgam_verb_ranks {
 #define CGAM_CALL_WRITES(call) (!(call)->ranks || (call)->ranks->rank == 0)
 
 struct cgam_verb {
-    const char *name; /* "recall", "net run" */
-    const char *summary;
-    const char *about; /* paragraphs, separated by empty lines; NULL: app/about/NAME.txt */
-    const char *example;
+    const char *name;         /* "recall", "net run" */
+    const char *words;        /* as cgam_verb_words reads them; NULL: app/about/NAME.txt */
+    const char *more;         /* paragraphs after them: app/about/MORE.txt; NULL: none */
     const cgam_param *params; /* NULL: only the common ones */
     cgam_verb_ranks ranks;
     bool local; /* only for the user of this machine: it fetches, or talks to a terminal */
@@ -65,8 +64,12 @@ struct cgam_verb {
     const char *text;
     void (*print)(const json_t *doc, FILE *to);
 };
-/* What it does, in paragraphs. */
-const char *cgam_verb_about(const cgam_verb *verb);
+/* What a verb says of itself: its summary in the first line of the text, perhaps an example in the second, and, after an empty
+ * line, what it does in paragraphs. */
+typedef struct cgam_words {
+    char summary[120], example[200], about[3000];
+} cgam_words;
+cgam_words cgam_verb_words(const cgam_verb *verb);
 /* Prints a document of the verb for people. */
 void cgam_verb_print(const cgam_verb *verb, const json_t *doc, FILE *to);
 

@@ -221,8 +221,6 @@ const cgam_verb cgam_verb_bank_pack = {
     .name = "bank pack",
     .text = "bank",
     .local = true,
-    .summary = "pack a bank into one file that opens in no time",
-    .example = "cgam bank pack --from Z.npy --names Z.names --alpha 0.1 --out Z.safetensors",
     .params = params_pack,
     .run = pack_bank,
 };
@@ -230,8 +228,6 @@ const cgam_verb cgam_verb_bank_add = {
     .name = "bank add",
     .text = "bank",
     .local = true,
-    .summary = "add rows to a packed bank",
-    .example = "cgam bank add Z.safetensors --from more.npy --names more.names",
     .params = params_add,
     .run = add_bank,
 };
@@ -239,8 +235,6 @@ const cgam_verb cgam_verb_bank_put = {
     .name = "bank put",
     .text = "bank",
     .local = true,
-    .summary = "replace rows of a packed bank",
-    .example = "cgam bank put Z.safetensors --rows 3,7 --from two.npy",
     .params = params_put,
     .run = replace_rows,
 };
@@ -248,16 +242,12 @@ const cgam_verb cgam_verb_bank_drop = {
     .name = "bank drop",
     .text = "bank",
     .local = true,
-    .summary = "take memories out of a packed bank",
-    .example = "cgam bank drop Z.safetensors --rows 3,10-19",
     .params = params_drop,
     .run = drop_bank,
 };
 const cgam_verb cgam_verb_bank_show = {
     .name = "bank show",
     .text = "bank",
-    .summary = "tell what a packed bank holds, and whether it is undamaged",
-    .example = "cgam bank show Z.safetensors --check",
     .params = params_show,
     .run = show_bank,
 };
@@ -316,8 +306,6 @@ static cgam_status list_names(cgam_call *call)
 
 const cgam_verb cgam_verb_bank_names = {
     .name = "bank names",
-    .summary = "list memories of a bank by what they are called",
-    .example = "cgam bank names --bank glove.npy --prefix king",
     .params = params_names,
     .run = list_names,
 };

@@ -58,8 +58,8 @@ static cgam_status run_bench(cgam_call *call)
 {
     cgam_bench b;
     int64_t n = cgam_args_int(call->args, "rows"), d = cgam_args_int(call->args, "columns");
-    cgam_json_add(call->doc, "n=%jd d=%jd threads=%d kernels=%s", n, d,
-                  cgam_env_threads(call->env), cgam_cpu_best()->name);
+    cgam_json_add(call->doc, "n=%jd d=%jd threads=%d kernels=%s", n, d, cgam_env_threads(call->env),
+                  cgam_cpu_best()->name);
     cgam_status status = cgam_bench_run(call->env, n, d, cgam_args_int(call->args, "runs"),
                                         (uint64_t)cgam_args_int(call->args, "seed"), &b);
     if (status != CGAM_OK) return status;
@@ -71,8 +71,6 @@ static cgam_status run_bench(cgam_call *call)
 
 const cgam_verb cgam_verb_bench = {
     .name = "bench",
-    .summary = "limits of the machine, and how near recall comes to them",
-    .example = "cgam bench --rows 128256 --columns 4096",
     .params = params,
     .run = run_bench,
 };

@@ -102,8 +102,6 @@ static cgam_status run_demo(cgam_call *call)
 
 const cgam_verb cgam_verb_demo = {
     .name = "demo",
-    .summary = "one query, several contexts, on a bank made on the spot",
-    .example = "cgam demo --lambda 2",
     .params = params,
     .run = run_demo,
 };

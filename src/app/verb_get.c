@@ -36,8 +36,6 @@ static cgam_status fetch_data(cgam_call *call)
 const cgam_verb cgam_verb_data_get = {
     .name = "data get",
     .local = true,
-    .summary = "fetch a real bank into the cache: word vectors or digits",
-    .example = "cgam data get mnist",
     .params = params,
     .run = fetch_data,
 };
@@ -64,7 +62,5 @@ static cgam_status fetch_model(cgam_call *call)
 const cgam_verb cgam_verb_lm_get = {
     .name = "lm get",
     .local = true,
-    .summary = "fetch libllama and the default language model into the cache",
-    .example = "cgam lm get",
     .run = fetch_model,
 };

@@ -73,8 +73,6 @@ static void text_print(const json_t *doc, FILE *to)
 const cgam_verb cgam_verb_help = {
     .name = "help",
     .ranks = CGAM_RANKS_FIRST,
-    .summary = "explain the program or one verb",
-    .example = "cgam help recall",
     .params = help_params,
     .run = help_run,
     .print = text_print,
@@ -106,8 +104,6 @@ const cgam_verb cgam_verb_completion = {
     .name = "completion",
     .ranks = CGAM_RANKS_FIRST,
     .local = true,
-    .summary = "print the completion of a shell",
-    .example = "cgam completion fish > ~/.config/fish/completions/cgam.fish",
     .params = completion_params,
     .run = completion_run,
     .print = text_print,
@@ -122,6 +118,5 @@ static cgam_status version_run(cgam_call *call)
 const cgam_verb cgam_verb_version = {
     .name = "version",
     .ranks = CGAM_RANKS_FIRST,
-    .summary = "print the version",
     .run = version_run,
 };

@@ -35,8 +35,6 @@ static cgam_status inspect_bank(cgam_call *call)
 
 const cgam_verb cgam_verb_inspect = {
     .name = "inspect",
-    .summary = "tell what a bank allows: spectrum, alpha_crit, safe coupling",
-    .example = "cgam inspect --bank Z.npy --alpha 0.3 --lambda 0.5 --beta 4",
     .params = params,
     .ranks = CGAM_RANKS_ALL,
     .run = inspect_bank,

@@ -98,8 +98,6 @@ static cgam_status run_landscape(cgam_call *call)
 
 const cgam_verb cgam_verb_landscape = {
     .name = "landscape",
-    .summary = "all fixed points of a coupled recall: minima, saddles, basins",
-    .example = "cgam landscape --bank demo: --query rows:7+23 --context rows:7 --beta 8 --out land",
     .params = params,
     .run = run_landscape,
 };

@@ -87,8 +87,6 @@ static cgam_status write_model_bank(cgam_call *call)
 
 const cgam_verb cgam_verb_lm_bank = {
     .name = "lm bank",
-    .summary = "write a model's unembedding as a bank of memories",
-    .example = "cgam lm bank --out words.safetensors",
     .params = params,
     .run = write_model_bank,
 };

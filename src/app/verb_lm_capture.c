@@ -115,8 +115,6 @@ static cgam_status capture_states(cgam_call *call)
 
 const cgam_verb cgam_verb_lm_capture = {
     .name = "lm capture",
-    .summary = "put hidden states of prompts into a store",
-    .example = "cgam lm capture --dataset sentiment --shots 0,4 --queries 40 --store s.db",
     .params = params,
     .run = capture_states,
 };

@@ -48,10 +48,6 @@ static cgam_status run_fit(cgam_call *call)
 
 const cgam_verb cgam_verb_lm_fit = {
     .name = "lm fit",
-    .summary = "a projection P learned from states, on held-out queries and tasks",
-    .example =
-        "cgam lm fit --dataset capitals --dataset antonyms --shots 4 --queries 40 --store s.db "
-        "--out P.safetensors",
     .params = params,
     .run = run_fit,
 };

@@ -132,8 +132,6 @@ static cgam_status generate_text(cgam_call *call)
 
 const cgam_verb cgam_verb_lm_generate = {
     .name = "lm generate",
-    .summary = "continue a text, with vectors put into the model",
-    .example = "cgam lm generate --prompt 'Once upon a time' --vector v.gguf:4:10-14",
     .params = params,
     .run = generate_text,
 };

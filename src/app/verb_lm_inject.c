@@ -68,8 +68,6 @@ static cgam_status run_inject(cgam_call *call)
 
 const cgam_verb cgam_verb_lm_inject = {
     .name = "lm inject",
-    .summary = "contexts put into the model, layer by layer, beside the readout and controls",
-    .example = "cgam lm inject --dataset capitals --shots 4 --queries 40 --store s.db --out inject",
     .params = params,
     .run = run_inject,
 };

@@ -129,8 +129,6 @@ static void print_lens(const json_t *doc, FILE *to)
 
 const cgam_verb cgam_verb_lm_lens = {
     .name = "lm lens",
-    .summary = "what every token of a text says after every layer",
-    .example = "cgam lm lens --prompt 'The capital of France is' --out lens",
     .params = params,
     .run = run_lens,
     .print = print_lens,

@@ -93,39 +93,28 @@ static cgam_status run_gates(cgam_call *call)
     return negative_without(call, status, queries_of(call->doc));
 }
 
-#define DATA "--dataset sentiment --shots "
 const cgam_verb cgam_verb_lm_neff = {
     .name = "lm neff",
-    .summary = "effective number of words per layer, without and with demonstrations",
-    .example = "cgam lm neff " DATA "0,4 --queries 40 --store s.db --out neff",
     .params = neff_params,
     .run = run_neff,
 };
 const cgam_verb cgam_verb_lm_probe = {
     .name = "lm probe",
-    .summary = "separability and alignment of states, layer by layer",
-    .example = "cgam lm probe " DATA "0,4 --queries 40 --store s.db",
     .params = probe_params,
     .run = run_probe,
 };
 const cgam_verb cgam_verb_lm_steer = {
     .name = "lm steer",
-    .summary = "push a query by contexts of right and wrong facts",
-    .example = "cgam lm steer --dataset facts --shots 4 --queries 30 --store s.db --out steer",
     .params = steer_params,
     .run = run_steer,
 };
 const cgam_verb cgam_verb_lm_sweep = {
     .name = "lm sweep",
-    .summary = "retrieval by query plus context, all layer pairs, exact couplings, baselines",
-    .example = "cgam lm sweep " DATA "4 --queries 40 --store s.db --out sweep",
     .params = sweep_params,
     .run = run_sweep,
 };
 const cgam_verb cgam_verb_lm_gates = {
     .name = "lm gates",
-    .summary = "the gate operator over a whole vocabulary: alpha > 0 and feedback",
-    .example = "cgam lm gates " DATA "4 --queries 40 --store s.db --out gates",
     .params = gates_params,
     .run = run_gates,
 };

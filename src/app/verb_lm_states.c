@@ -128,8 +128,6 @@ static cgam_status run_states(cgam_call *call)
 
 const cgam_verb cgam_verb_lm_states = {
     .name = "lm states",
-    .summary = "hidden states of any text as .npy or .safetensors",
-    .example = "cgam lm states --prompt 'The capital of France is' --tokens all --save h.npy",
     .params = params,
     .run = run_states,
 };

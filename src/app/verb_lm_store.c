@@ -86,8 +86,6 @@ static cgam_status look_into_store(cgam_call *call)
 
 const cgam_verb cgam_verb_lm_store = {
     .name = "lm store",
-    .summary = "list, check or export captured states",
-    .example = "cgam lm store --store s.db --check --export states.safetensors",
     .params = params,
     .run = look_into_store,
 };

@@ -111,8 +111,6 @@ static cgam_status run_lm_study(cgam_call *call)
 
 const cgam_verb cgam_verb_lm_study = {
     .name = "lm study",
-    .summary = "neff, sweep, steer and probe in one go, and inject, gates, fit if asked for",
-    .example = "cgam lm study --dataset sst2 --shots 0,1,4 --queries 100 --report report",
     .params = params,
     .run = run_lm_study,
 };

@@ -105,8 +105,6 @@ static cgam_status run_trace(cgam_call *call)
 
 const cgam_verb cgam_verb_lm_trace = {
     .name = "lm trace",
-    .summary = "how long a system prompt or a vector shapes what follows",
-    .example = "cgam lm trace --prompt 'My day was' --vector v.gguf:4 --max-tokens 32 --out trace",
     .params = params,
     .run = run_trace,
 };

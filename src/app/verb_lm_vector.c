@@ -109,8 +109,6 @@ static cgam_status make_vector(cgam_call *call)
 
 const cgam_verb cgam_verb_lm_vector = {
     .name = "lm vector",
-    .summary = "vectors for every layer: effects of demonstrations, contrasts, sums",
-    .example = "cgam lm vector --dataset capitals --shots 4 --queries 40 --out capitals.gguf",
     .params = params,
     .run = make_vector,
 };

@@ -287,8 +287,6 @@ static cgam_status run_map(cgam_call *call)
 
 const cgam_verb cgam_verb_map = {
     .name = "map",
-    .summary = "the energy over a plane of queries, its rest points, flows across it",
-    .example = "cgam map --bank demo: --through 7,23,41 --context rows:41 --beta 8 --from rows:7",
     .params = params,
     .run = run_map,
 };

@@ -195,8 +195,6 @@ static cgam_status run_net(cgam_call *call)
 
 const cgam_verb cgam_verb_net_run = {
     .name = "net run",
-    .summary = "let a network of layers and synapses flow",
-    .example = "cgam net run examples/two_stage.json --out flow",
     .params = run_params,
     .run = run_net,
 };
@@ -299,8 +297,6 @@ static cgam_status show_net(cgam_call *call)
 
 const cgam_verb cgam_verb_net_show = {
     .name = "net show",
-    .summary = "show the layers, synapses and energies of a network",
-    .example = "cgam net show examples/two_stage.json --dot graph.dot",
     .params = show_params,
     .run = show_net,
 };

@@ -453,8 +453,6 @@ static cgam_status run_recall(cgam_call *call)
 
 const cgam_verb cgam_verb_recall = {
     .name = "recall",
-    .summary = "find memories by query and context",
-    .example = "cgam recall --bank Z.npy --query q.npy --context c.npy --lambda 2 --beta 4",
     .params = params,
     .ranks = CGAM_RANKS_ALL,
     .run = run_recall,

@@ -88,8 +88,6 @@ static void print_report(const json_t *doc, FILE *to)
 
 const cgam_verb cgam_verb_report = {
     .name = "report",
-    .summary = "every study, the paper's claims, one HTML page with figures",
-    .example = "cgam report --out report",
     .params = params,
     .ranks = CGAM_RANKS_TRIALS,
     .run = make_report,

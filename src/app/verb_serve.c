@@ -62,8 +62,6 @@ static cgam_status serve_verbs(cgam_call *call)
 const cgam_verb cgam_verb_serve = {
     .name = "serve",
     .local = true,
-    .summary = "answer verbs over HTTP, and show the explorer in a browser",
-    .example = "cgam serve --bank words=glove.npy --port 8080 --open",
     .params = params,
     .run = serve_verbs,
 };

@@ -36,7 +36,7 @@ cgam_verb cgam_verb_study_kinds[CGAM_STUDY_KINDS];
 /* What such a verb points to: its parameters and words. */
 static struct study_verb {
     cgam_param params[PARAMS_MAX];
-    char name[64], folder[64], example[200], about[1000];
+    char name[64], folder[64];
     char words[PARAMS_MAX][WORDS_MAX], fallbacks[PARAMS_MAX][WORDS_MAX];
 } made[CGAM_STUDY_KINDS];
 
@@ -216,20 +216,8 @@ __attribute__((constructor)) static void make_verbs(void)
         struct study_verb *v = &made[k];
         make_params(kind, v);
         snprintf(v->name, sizeof v->name, "study %s", cgam_studies[kind].name);
-        snprintf(v->example, sizeof v->example, "cgam %s %s", v->name, cgam_studies[kind].example);
-        int length = snprintf(
-            v->about, sizeof v->about,
-            "%s\nThe same seed and options give the same numbers whatever the number of threads. "
-            "A run that was stopped (Ctrl-C, a kill) continues when the same call is made again, "
-            "and ends with the same bits. `cgam-mpi` splits the trials among its ranks. Without gnuplot there are no figures, everything else is "
-            "complete, and the exit status is 0.",
-            cgam_verb_about(&(cgam_verb){.name = v->name}));
-        assert(length < (int)sizeof v->about);
-        (void)length;
         cgam_verb_study_kinds[k] = (cgam_verb){.name = v->name,
-                                               .summary = cgam_studies[kind].about,
-                                               .about = v->about,
-                                               .example = v->example,
+                                               .more = "study-every",
                                                .params = v->params,
                                                .ranks = CGAM_RANKS_TRIALS,
                                                .run = run_study};
@@ -255,8 +243,9 @@ static cgam_status list_run(cgam_call *call)
     }
     json_t *list = json_array();
     for (int k = 0; k < CGAM_STUDY_KINDS; k++) {
-        json_array_append_new(list, cgam_json_object("name=%s about=%s", cgam_studies[k].name,
-                                                     cgam_studies[k].about));
+        json_array_append_new(list,
+                              cgam_json_object("name=%s about=%s", cgam_studies[k].name,
+                                               cgam_verb_words(&cgam_verb_study_kinds[k]).summary));
     }
     cgam_json_put(call->doc, "studies", list);
     return CGAM_OK;
@@ -264,8 +253,6 @@ static cgam_status list_run(cgam_call *call)
 
 const cgam_verb cgam_verb_study = {
     .name = "study",
-    .summary = "list the studies",
-    .example = "cgam study",
     .params = list_params,
     .ranks = CGAM_RANKS_FIRST,
     .run = list_run,

@@ -11,38 +11,18 @@
 #include <unistd.h>
 
 const cgam_study_part cgam_studies[CGAM_STUDY_KINDS] = {
-    [CGAM_STUDY_SEPARATION] = {"separation", "accuracy and gaps against query noise (fig. 2)",
-                               "--context-noise vector --out out", cgam_separation_run,
-                               cgam_separation_trial, NULL},
-    [CGAM_STUDY_COMPETITION] =
-        {"competition", "peak gate probability against the penalty, without feedback (fig. 3 a-c)",
-         "--t-cap 200", cgam_competition_run, cgam_competition_trial, cgam_competition_check},
-    [CGAM_STUDY_COUPLED] = {"coupled", "how feedback moves the transition of the gates (fig. 3 d)",
-                            "--lambda 0,1,2 --trials 200", cgam_coupled_run, cgam_coupled_trial,
-                            NULL},
-    [CGAM_STUDY_TIMESCALE] = {"timescale",
-                              "do gates that are faster than retrieval precondition it",
-                              "--start query", cgam_timescale_run, cgam_timescale_trial, NULL},
-    [CGAM_STUDY_THEOREMS] = {"theorems", "every theorem of the paper, counted on random instances",
-                             "--trials 2000", cgam_theorems_run, cgam_theorems_trial, NULL},
-    [CGAM_STUDY_CAPACITY] = {"capacity",
-                             "recall accuracy against the number of memories per dimension",
-                             "--load 1,4,16,64 --lambda 0,2", cgam_grid_run, cgam_grid_trial,
-                             cgam_grid_check},
-    [CGAM_STUDY_PHASE] =
-        {"phase", "recall accuracy over two of N/d, lambda, alpha and sigma_q, as a map",
-         "--x alpha --y load --alpha 0,0.2,0.4,0.6,0.8 --load 1,2,4,8,16 --lambda 2 --sigma-q 0.5",
-         cgam_grid_run, cgam_grid_trial, cgam_grid_check},
-    [CGAM_STUDY_CONVERGENCE] = {"convergence", "where flows and iterations end, from any start",
-                                "--lambda 3 --beta 8", cgam_convergence_run, cgam_convergence_trial,
+    [CGAM_STUDY_SEPARATION] = {"separation", cgam_separation_run, cgam_separation_trial, NULL},
+    [CGAM_STUDY_COMPETITION] = {"competition", cgam_competition_run, cgam_competition_trial,
+                                cgam_competition_check},
+    [CGAM_STUDY_COUPLED] = {"coupled", cgam_coupled_run, cgam_coupled_trial, NULL},
+    [CGAM_STUDY_TIMESCALE] = {"timescale", cgam_timescale_run, cgam_timescale_trial, NULL},
+    [CGAM_STUDY_THEOREMS] = {"theorems", cgam_theorems_run, cgam_theorems_trial, NULL},
+    [CGAM_STUDY_CAPACITY] = {"capacity", cgam_grid_run, cgam_grid_trial, cgam_grid_check},
+    [CGAM_STUDY_PHASE] = {"phase", cgam_grid_run, cgam_grid_trial, cgam_grid_check},
+    [CGAM_STUDY_CONVERGENCE] = {"convergence", cgam_convergence_run, cgam_convergence_trial,
                                 cgam_convergence_check},
-    [CGAM_STUDY_ANNEALING] =
-        {"annealing",
-         "does annealing find the deepest minimum, and what a context does to their number",
-         "--lambda 2 --beta 4,8,16", cgam_annealing_run, cgam_annealing_trial, NULL},
-    [CGAM_STUDY_SPARSE] =
-        {"sparse", "does a context narrow the set that is searched, with sparse activations",
-         "--mode coupled --lambda 0.5", cgam_sparse_run, cgam_sparse_trial, NULL},
+    [CGAM_STUDY_ANNEALING] = {"annealing", cgam_annealing_run, cgam_annealing_trial, NULL},
+    [CGAM_STUDY_SPARSE] = {"sparse", cgam_sparse_run, cgam_sparse_trial, NULL},
 };
 
 /* ---- Life ------------------------------------------------------------------------------------ */

@@ -189,11 +189,10 @@ void cgam_study_append(cgam_study *study, int64_t count, const double *row);
     cgam_study_append((study), sizeof((double[]){__VA_ARGS__}) / sizeof(double),                   \
                       (const double[]){__VA_ARGS__})
 
-/* What each study gives: a summary, its work, and one trial of it in full. Of several banks, the trials of the first are
+/* What each study gives: its name, its work, and one trial of it in full. Of several banks, the trials of the first are
  * counted first, then those of the second. Its parameters are rows of params.c. */
 typedef struct cgam_study_part {
-    const char *name, *about; /* one line */
-    const char *example;      /* options that show something, as the command line takes them */
+    const char *name;
     cgam_status (*run)(cgam_study *study);
     cgam_status (*trial)(cgam_study *study, int64_t trial, json_t *doc);
     cgam_status (*check)(cgam_env *env, const cgam_study_opts *opts); /* NULL = nothing to check */

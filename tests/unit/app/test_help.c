@@ -30,7 +30,7 @@ static const cgam_param params[] = {
     {.name = ""},
 };
 static const cgam_verb verb = {
-    .name = "lm try", .summary = "try it", .about = "One.\n\nTwo.", .params = params};
+    .name = "lm try", .words = "try it\n\nOne.\n\nTwo.", .params = params};
 
 /* What a printer prints; free it. */
 #define PRINTED(text, call)                                                                        \
