@@ -5,7 +5,7 @@
 include(Bundle)
 file(GLOB embedded_files CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/src"
   src/app/completion/* src/app/about/*.txt src/app/text/*.txt src/lab/language/shipped/*
-  src/lab/figures/*.gp src/lab/page/*.css src/lab/page/*.html
+  src/lab/claims/*.txt src/lab/figures/*.gp src/lab/page/*.css src/lab/page/*.html
   src/serve/page/*.html src/serve/page/*.css src/serve/page/*.svg)
 file(GLOB page_modules CONFIGURE_DEPENDS src/serve/page/*.js)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${page_modules})

@@ -55,20 +55,21 @@ static void write_math(FILE *to, const char *text, bool tags)
 void cgam_html_math(FILE *to, const char *text) { write_math(to, text, false); }
 void cgam_html_rich(FILE *to, const char *text) { write_math(to, text, true); }
 
-/* The bytes of a section: [*text, end). */
-static const char *find_section(const cgam_embedded *file, const char *section, const char **text)
+const char *cgam_template_section(const char *file, const char *section, const char **end)
 {
-    char head[64];
+    char head[64], path[96];
+    snprintf(path, sizeof path, "lab/%s", file);
+    const cgam_embedded *whole = cgam_embedded_find(path);
     int length = snprintf(head, sizeof head, "### %s\n", section);
-    const char *at = file->bytes;
+    const char *at = whole->bytes;
     while (at && strncmp(at, head, (size_t)length) != 0) {
         at = strstr(at, "\n###");
         if (at) at++;
     }
     assert(at); /* the file has the section */
-    *text = at + length;
-    const char *end = strstr(*text - 1, "\n###");
-    return end ? end + 1 : file->bytes + file->size;
+    const char *next = strstr(at + length - 1, "\n###");
+    if (end) *end = next ? next + 1 : whole->bytes + whole->size;
+    return at + length;
 }
 
 typedef struct value {
@@ -126,7 +127,6 @@ void cgam_template_put(FILE *to, const char *file, const char *section)
 
 void cgam_template_fill(FILE *to, const char *file, const char *section, const char *format, ...)
 {
-    char path[96];
     value values[VALUES];
     int count = 0;
     va_list args;
@@ -136,9 +136,8 @@ void cgam_template_fill(FILE *to, const char *file, const char *section, const c
         format = read_value(format, &args, &values[count]);
     }
     va_end(args);
-    snprintf(path, sizeof path, "lab/%s", file);
     const bool html = strstr(file, ".html") != NULL;
-    const char *at, *end = find_section(cgam_embedded_find(path), section, &at);
+    const char *end, *at = cgam_template_section(file, section, &end);
     while (at < end) {
         size_t length = strcspn(at, "{");
         if (length >= (size_t)(end - at)) length = (size_t)(end - at);

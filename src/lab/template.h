@@ -16,6 +16,9 @@ void cgam_template_put(FILE *to, const char *file, const char *section);
 void cgam_template_fill(FILE *to, const char *file, const char *section, const char *format, ...)
     CGAM_PRINTF(4, 5);
 
+/* A section as it stands; *end, unless NULL, gets where it ends. */
+const char *cgam_template_section(const char *file, const char *section, const char **end);
+
 /* Text with <, >, & and " escaped. */
 void cgam_html_text(FILE *to, const char *text);
 /* The same with x_y as a subscript after a single letter, and a minus sign before digits. */

@@ -1,6 +1,8 @@
 /* claim.c: one row of the claims table, from outcomes of tests to a verdict. */
 #include "lab/claims/claims.h"
+#include "lab/template.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -23,10 +25,18 @@ cgam_outcome cgam_claim_above(double x, double se, double z)
     return x > z * se ? CGAM_SHOWN : x < -z * se ? CGAM_REFUTED : CGAM_OPEN;
 }
 
-cgam_claim *cgam_claim_add(cgam_claims *c, const char *where, const char *says, const char *test)
+cgam_claim *cgam_claim_add(cgam_claims *c, const char *key)
 {
     cgam_claim *claim = &c->claim[c->count < CGAM_CLAIMS_MAX ? c->count++ : c->count - 1];
-    *claim = (cgam_claim){.where = where, .says = says, .test = test};
+    *claim = (cgam_claim){.verdict = CGAM_HOLDS};
+    char *const lines[] = {claim->where, claim->says, claim->test};
+    const char *text = cgam_template_section("claims/claims.txt", key, NULL);
+    for (int i = 0; i < 3; i++) {
+        int length = (int)strcspn(text, "\n");
+        assert(length < CGAM_CLAIM_LINE);
+        snprintf(lines[i], CGAM_CLAIM_LINE, "%.*s", length, text);
+        text += length + 1;
+    }
     return claim;
 }
 

@@ -14,8 +14,8 @@ void cgam_claims_state(cgam_claims *c, const cgam_statement *list, int count,
 {
     cgam_outcome outcomes[CGAM_READINGS];
     const char *under[CGAM_READINGS];
-    for (; list->says; list++) {
-        cgam_claim *claim = cgam_claim_add(c, list->where, list->says, list->test);
+    for (; list->key; list++) {
+        cgam_claim *claim = cgam_claim_add(c, list->key);
         for (int i = 0; i < count; i++) {
             outcomes[i] = list->decide(readings[i].study, claim, readings[i].name);
             under[i] = readings[i].under;

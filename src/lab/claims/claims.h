@@ -38,12 +38,11 @@ typedef enum cgam_verdict {
 } cgam_verdict;
 enum { CGAM_VERDICTS = CGAM_NOT_DECIDED + 1 };
 
-enum { CGAM_CLAIMS_MAX = 40, CGAM_CLAIM_TEXT = 2000 };
+enum { CGAM_CLAIMS_MAX = 40, CGAM_CLAIM_TEXT = 2000, CGAM_CLAIM_LINE = 400 };
 
 typedef struct cgam_claim {
-    const char *where; /* "section 3.3, fig. 2a" */
-    const char *says;  /* the statement */
-    const char *test;  /* how it is decided */
+    /* "section 3.3, fig. 2a", the statement, and how it is decided */
+    char where[CGAM_CLAIM_LINE], says[CGAM_CLAIM_LINE], test[CGAM_CLAIM_LINE];
     cgam_verdict verdict;
     char under[160];               /* the condition, for CGAM_HOLDS_UNDER */
     bool on;                       /* it names the data on which the claim holds */
@@ -77,8 +76,8 @@ double cgam_claim_limit(double tests);
 /* Is x above 0, given its standard error and the z to exceed? An unknown error decides nothing. */
 cgam_outcome cgam_claim_above(double x, double se, double z);
 
-/* A new row; the texts are borrowed for good. */
-cgam_claim *cgam_claim_add(cgam_claims *c, const char *where, const char *says, const char *test);
+/* A new row, with the words under a key of claims.txt. */
+cgam_claim *cgam_claim_add(cgam_claims *c, const char *key);
 /* Adds to the row's numbers. Clauses end in "; "; cgam_claims_tidy takes the last one off. */
 void cgam_claim_tell(cgam_claim *claim, const char *format, ...) CGAM_PRINTF(2, 3);
 /* The verdict from the outcomes of a claim's readings: it holds when all are shown, holds under
@@ -104,7 +103,7 @@ typedef struct cgam_reading {
 } cgam_reading;
 
 typedef struct cgam_statement {
-    const char *where, *says, *test;
+    const char *key; /* of claims.txt */
     /* Tells the numbers of one reading and decides it. */
     cgam_outcome (*decide)(const cgam_study *study, cgam_claim *claim, const char *name);
 } cgam_statement;

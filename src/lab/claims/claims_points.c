@@ -127,33 +127,15 @@ static cgam_outcome exact_from_the_margin(const cgam_study *s, cgam_claim *claim
 
 void cgam_claims_points(const cgam_study *const *runs, cgam_claims *c)
 {
-    static const cgam_statement convergence[] = {
-        {"open: convergence", "With A positive definite a flow converges from any start.",
-         "Every flow from random gates and retrieval comes to rest.", flows_rest},
-        {"open: convergence", "Neither flows nor iterations raise their energy.",
-         "Not one flow and not one step of an iteration does, beyond rounding.", nothing_rises},
-        {"open: convergence", "Where βλ²/2η_min < 1 all starts end at one point.",
-         "No problem below 1 has two different ends.", one_limit},
-        {0}};
+    static const cgam_statement convergence[] = {{"flows-converge", flows_rest},
+                                                 {"energies-do-not-rise", nothing_rises},
+                                                 {"one-end-where-it-contracts", one_limit},
+                                                 {0}};
     static const cgam_statement annealing[] = {
-        {"open: annealing", "Annealing ends lower than the plain iteration.",
-         "At the largest λ and β it is lower significantly more often than higher (sign test, 1% "
-         "together), without and with the context.",
-         annealing_is_lower},
-        {"central picture", "A context leaves fewer attractors.",
-         "Wherever there are two minima or more on average without it, their mean number on the "
-         "same problems is significantly smaller with it (1% together).",
-         fewer_minima},
-        {0}};
-    static const cgam_statement sparse[] = {
-        {"open: sparse recall", "A context narrows the set that is searched.",
-         "Up to σ_q = 1 the support of 1.5-entmax and of sparsemax is smaller with the context "
-         "significantly more often than larger, problem by problem (sign test, 1% together).",
-         narrows},
-        {"open: sparse recall", "From βΔ = 1/(A − 1) on, sparse recall is exact.",
-         "Every recall with such a margin gives one memory all of the weight.",
-         exact_from_the_margin},
-        {0}};
+        {"annealing-ends-lower", annealing_is_lower}, {"fewer-attractors", fewer_minima}, {0}};
+    static const cgam_statement sparse[] = {{"a-context-narrows-the-search", narrows},
+                                            {"exact-from-the-margin", exact_from_the_margin},
+                                            {0}};
     const cgam_reading few[] = {
         {runs[CGAM_RUN_SPARSE], "mode first", "first-order recall"},
         {runs[CGAM_RUN_SPARSE_COUPLED], "mode coupled", "self-consistent recall"}};

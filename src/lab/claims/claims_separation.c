@@ -162,9 +162,7 @@ static cgam_outcome range_doubles(const cgam_study *s, cgam_claim *claim, const 
 
 static void bound_claim(int count, const cgam_reading *readings, cgam_claims *c)
 {
-    cgam_claim *claim = cgam_claim_add(
-        c, "section 3.3, fig. 2b", "All points lie on or above the logistic lower bound.",
-        "No point has log P below the bound's logarithm by more than 1e-12.");
+    cgam_claim *claim = cgam_claim_add(c, "points-above-the-bound");
     double points = 0, below = 0;
     for (int i = 0; i < count; i++) {
         const cgam_table *t = cgam_study_find(readings[i].study, "points");
@@ -232,38 +230,13 @@ void cgam_claims_separation(const cgam_study *const *runs, cgam_claims *c)
         {runs[CGAM_RUN_SEPARATION], "σ_c per component", "context noise σ_c per component"},
         {runs[CGAM_RUN_SEPARATION_VECTOR], "σ_c/√d", "context noise σ_c/√d per component"}};
     static const cgam_statement accuracy[] = {
-        {"section 3.3, fig. 2a", "Accuracy is non-decreasing in λ.",
-         "No step to the next λ, at any σ_q, loses accuracy (McNemar), and none can have lost more "
-         "than 0.02 (1% over all steps together).",
-         no_falls},
-        {"section 3.3, fig. 2a", "The largest gains are in the intermediate noise regime.",
-         "For every λ > 0 the gain over λ = 0 peaks inside the range of σ_q and is there "
-         "significantly above both ends (1% together).",
-         gains_between},
-        {"section 3.3", "Context gating aids retrieval.",
-         "At every σ_q > 0 some λ > 0 is significantly more accurate than λ = 0 (1% together).",
-         gains_somewhere},
-        {"section 3.3, fig. 2a", "Context does not eliminate error at extreme noise.",
-         "At the largest σ_q the best accuracy is significantly below 1 (1%).", errs_at_the_end},
-        {"section 3.3, fig. 2a", "Context substantially extends the operational noise range.",
-         "The σ_q up to which accuracy is at least 1/2 is, for the largest λ, more than twice "
-         "that of λ = 0 (1%).",
-         range_doubles},
-        {0}};
-    static const cgam_statement gaps[] = {
-        {"section 3.3, fig. 2b", "Increasing λ shifts the cloud of points towards larger Δ.",
-         "The mean change of Δ from each λ to the next, on the same draws and over all σ_q, is "
-         "significantly positive (1% together).",
-         gaps_grow},
-        {"section 3.3, fig. 2c", "The entire distribution of Δ shifts upward with λ.",
-         "None of the 5, 25, 50, 75 and 95% quantiles at σ_q ≈ 1 falls significantly from a λ to "
-         "the next, and all rise significantly from the first to the last (1% together, each).",
-         quantiles_rise},
-        {"section 3.3, fig. 2c", "Higher λ push the median gap well above the threshold required.",
-         "At the largest λ the median of Δ at σ_q ≈ 1 is significantly above the gap that "
-         "guarantees P ≥ 0.9 (1%).",
-         median_suffices},
-        {0}};
+        {"accuracy-does-not-fall", no_falls},        {"gains-in-the-middle", gains_between},
+        {"context-aids-retrieval", gains_somewhere}, {"errors-at-extreme-noise", errs_at_the_end},
+        {"the-noise-range-doubles", range_doubles},  {0}};
+    static const cgam_statement gaps[] = {{"gaps-grow", gaps_grow},
+                                          {"quantiles-rise", quantiles_rise},
+                                          {"the-median-gap-suffices", median_suffices},
+                                          {0}};
     cgam_claims_state(c, accuracy, 2, readings);
     bound_claim(2, readings, c);
     cgam_claims_state(c, gaps, 2, readings);

@@ -21,31 +21,22 @@ void cgam_claims_theorems(const cgam_study *const *runs, cgam_claims *c, cgam_ou
     static const char *const energy[] = {"energy of the iteration", "energy gradient",
                                          "energy along flows", NULL};
     static const struct {
-        const char *where, *says;
+        const char *key;
         const char *const *checks;
         const char *under; /* the condition of the checks, for a statement made without it */
     } list[] = {
-        {"theorem 3.1", "A gap Δ guarantees P(μ) ≥ 1/(1 + (N−1)e^(−βΔ)); Δ ≥ Δ_raw + λΔ_gate.",
-         separation, NULL},
-        {"corollary 3.2",
-         "Larger separation gives exponentially smaller retrieval error (Ramsauer et "
-         "al., theorems 4 and 5).",
-         hopfield, NULL},
-        {"theorem 3.3 (i)",
-         "Below α_crit the gates are Σ c_k v_k/η_k, amplified at most by 1/η_min.", below, NULL},
-        {"theorem 3.3 (ii)", "Above α_crit one memory takes all, by the horizon t*.", above,
-         "an input that excites the lowest modes, P_min w ≠ 0"},
-        {"theorem 3.4", "Coupled fixed points are those of Φ, unique while βλ²/(2η_min) < 1.", self,
-         NULL},
-        {"appendix C.3", "The uniform state turns unstable at α_crit(1 − λ²β/N).", lambda,
-         "balanced banks, G1 = μ_G 1"},
-        {"appendix C.4", "The softmax Jacobian is at most β/2.", lemma, NULL},
-        {"section 2, appendix A", "Energy never rises.", energy, NULL},
+        {"a-gap-guarantees-separation", separation, NULL},
+        {"larger-gaps-smaller-errors", hopfield, NULL},
+        {"gates-below-critical", below, NULL},
+        {"one-memory-takes-all", above, "an input that excites the lowest modes, P_min w ≠ 0"},
+        {"fixed-points-are-unique", self, NULL},
+        {"the-uniform-state-turns-unstable", lambda, "balanced banks, G1 = μ_G 1"},
+        {"the-softmax-jacobian-is-bounded", lemma, NULL},
+        {"energy-never-rises", energy, NULL},
     };
     const cgam_table *t = cgam_study_find(runs[CGAM_RUN_THEOREMS], "checks");
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
-        cgam_claim *claim = cgam_claim_add(c, list[i].where, list[i].says,
-                                           "No violation beyond rounding on random instances.");
+        cgam_claim *claim = cgam_claim_add(c, list[i].key);
         double cases = 0, violations = 0, without = 0;
         for (int k = 0; list[i].checks[k]; k++)
             for (int64_t row = 0; row < t->rows; row++)

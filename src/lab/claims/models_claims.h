@@ -22,7 +22,7 @@ typedef struct question {
 } question;
 
 typedef struct claim_row {
-    const char *where, *says, *test;
+    const char *key;                                     /* of claims.txt */
     outcome (*by)(const question *q, cgam_claim *claim); /* tests one study and adds its numbers */
     subject of;
     bool facts; /* about steering: sets of facts speak where there are any */

@@ -113,20 +113,8 @@ static outcome feedback_changes(const question *q, cgam_claim *claim)
 }
 
 const claim_row cgam_gates_claims[CGAM_GATES_CLAIMS] = {
-    {"section 4.2",
-     "The skewed spectrum of the unembedding makes the stable range of α practically degenerate.",
-     "At no α below α_crit, λ chosen anew, does the best word differ from that at α = 0 for more than "
-     "5% of 50 queries or more; it does not hold where significantly more do (1% over all α).",
-     .by = degenerate},
-    {"ours", "A small α helps by taking out what all words have in common.",
-     "At some α up to 10/μ_max held-out answers are significantly better than at α = 0, λ chosen anew "
-     "(sign tests).",
-     .by = small_helps},
-    {"ours", "At α = 0 the feedback λ² changes no answer.",
-     "Coupled and first-order recall have the same best word for every query.",
-     .by = feedback_keeps},
-    {"ours", "At α > 0 the feedback λ² changes answers.",
-     "At some α the coupled best word differs from that of first order at the same α and λ for "
-     "significantly more than 1% of the queries (1% over all α).",
-     .by = feedback_changes},
+    {"the-stable-range-is-degenerate", .by = degenerate},
+    {"a-small-penalty-helps", .by = small_helps},
+    {"feedback-alone-changes-nothing", .by = feedback_keeps},
+    {"feedback-changes-answers", .by = feedback_changes},
 };
