@@ -48,6 +48,17 @@ CGAM_API bool cgam_activation_find(const char *name, double *order);
 enum { CGAM_ACTIVATION_TEXT = 40 };
 CGAM_API const char *cgam_activation_name(double order, char text[CGAM_ACTIVATION_TEXT]);
 
+/* How much of a result is proved, beside what it says. Levels change nothing but certificates: the answer has the same
+ * bits. USUAL costs at most a quarter of the recall. FULL computes what costs more: alpha_crit, eigenvalues, a search for a
+ * second fixed point. NONE proves nothing: bounds are NAN, unique is -1, p_lower_bound an estimate, and `end` is what
+ * the iteration saw; with opts.fast, whose p is a proved interval, it is USUAL. */
+typedef enum cgam_certify {
+    CGAM_CERTIFY_USUAL, /* 0, and FULL is 1, so that a flag does */
+    CGAM_CERTIFY_FULL,
+    CGAM_CERTIFY_NONE
+} cgam_certify;
+CGAM_API const char *cgam_certify_name(cgam_certify level);
+
 typedef struct cgam_recall_opts {
     cgam_mode mode; /* default CGAM_FIRST */
     double alpha;   /* >= 0, default 0 */
@@ -57,13 +68,13 @@ typedef struct cgam_recall_opts {
         entmax; /* the activation: order A of alpha-entmax, 1 < A <= 2; default 0 = softmax. All in
                        double; not with fast or none, and there is no Newton finish */
     /* How the context reaches the gates; at most one of P and W. Borrowed while the plan lives. */
-    const double *P;  /* [d, d_c], default NULL = the identity, d_c = d */
-    const double *W;  /* [n, d_c], default NULL */
-    int64_t d_c;      /* needed with P or W */
-    double tol;       /* largest change of p to stop at, default 1e-12 */
-    int64_t max_iter; /* default 10000 */
-    bool plain;       /* plain iteration only, no Newton finish; default false */
-    bool certify;     /* compute what costs more than the recall; default false */
+    const double *P;      /* [d, d_c], default NULL = the identity, d_c = d */
+    const double *W;      /* [n, d_c], default NULL */
+    int64_t d_c;          /* needed with P or W */
+    double tol;           /* largest change of p to stop at, default 1e-12 */
+    int64_t max_iter;     /* default 10000 */
+    bool plain;           /* plain iteration only, no Newton finish; default false */
+    cgam_certify certify; /* default USUAL */
     /* Mode first. fast: the bank's sketch (bank.h) is scanned instead of its rows, and rows that its
      * bounds leave open are scored. Winner, leaders, their scores, gaps and ranks are those without it;
      * p comes as an interval. A bank without a sketch gets one with the plan, in the time of
@@ -73,7 +84,7 @@ typedef struct cgam_recall_opts {
     double
         tol_p; /* with fast: goes on until the interval of p is that narrow; default 0 = as it comes */
     /* Mode first. A ghost memory of this score, which stands for none of the others: it has a part in every
-     * sum, gap and bound, but no gate and no row; so not where p acts on gates, and not with certify, which is
+     * sum, gap and bound, but no gate and no row; so not where p acts on gates, and not with certify FULL, which is
      * about the map in which it does. Default false. */
     bool none;
     double none_score;
@@ -231,6 +242,10 @@ typedef struct cgam_route {
                              bound does not hold for a query, and a coupled recall ends in double */
     int64_t group;        /* queries that go together; the last of a call may be fewer, and then
                              take the way of their own number */
+    const char *
+        unit; /* the instructions of most of the arithmetic: "avx2", "avx512", "neon", ..; by sketch or as
+                             matrices in f32 "vnni", "amx", .., where the CPU multiplies bytes; static text */
+    cgam_certify certify; /* how much is proved */
 } cgam_route;
 /* The way that cgam_recall_run takes with these; it reads no query and writes nothing. */
 CGAM_API cgam_route cgam_recall_route(const cgam_recall *plan, const cgam_recall_in *in,
@@ -362,7 +377,7 @@ typedef struct cgam_landscape {
     int64_t euler;  /* sum of (-1)^index: 1 where all points are found and none is degenerate */
 } cgam_landscape;
 
-/* plan: mode coupled; with opts.certify margins are eigenvalues. q [d], c [d_c] or NULL. Every memory is a
+/* plan: mode coupled; with opts.certify FULL margins are eigenvalues, other levels are USUAL. q [d], c [d_c] or NULL. Every memory is a
  * start where there are at most 1024, else the 1024 that lead. The same bits on any number of threads. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_landscape_find(const cgam_recall *plan, const double *q,
                                                         const double *c,

@@ -219,7 +219,8 @@ class Bank:
         projection    P (d, d_c): gates see Z P c;   gate_weights  W (N, d_c): gates see W c
         only          recall among these memories: booleans (N,), row numbers, or names; rows keep their numbers
         names         of all memories, a sequence or a file with one a line; results then have top_names
-        options       alpha, beta, lam, activation, fast, tol_p, none, certify, tol, max_iter, ..: all that
+        certify       how much to prove: "usual" (default), "full" or True (all, whatever it costs), "none"
+        options       alpha, beta, lam, activation, fast, tol_p, none, tol, max_iter, ..: all that
                       `cgam.fields("recall_opts")` describes, with _ for -, and lam for lambda
         """
         return Plan(self, mode, projection=projection, gate_weights=gate_weights, top=top, only=only, names=names,

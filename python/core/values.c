@@ -239,10 +239,29 @@ static int set_named(const cgam_field *f, PyObject *value, double *at)
     return -1;
 }
 
+/* One of the words of an enum that counts from 0. */
+static int set_word(const cgam_field *f, PyObject *value, int *at)
+{
+    const char *text = text_of(value, f->name), *word = f->value;
+    if (!text) return -1;
+    for (int k = 0; word && *word; k++) {
+        size_t length = strcspn(word, "|");
+        if (strlen(text) == length && strncmp(word, text, length) == 0) {
+            *at = k;
+            return 0;
+        }
+        word += length + (word[length] == '|');
+    }
+    PyErr_Format(PyExc_ValueError, "%s is '%s', none of %s", f->name, text, f->value);
+    return -1;
+}
+
 static int set_field(const cgam_field *f, const char *name, PyObject *value, void *into)
 {
     void *at = (char *)into + f->offset;
     if (f->find && PyUnicode_Check(value)) return set_named(f, value, at);
+    if (f->kind == CGAM_CHOICE && f->type == CGAM_TYPE_INT && PyUnicode_Check(value))
+        return set_word(f, value, at);
     switch (f->type) {
     case CGAM_TYPE_DOUBLE: *(double *)at = PyFloat_AsDouble(value); break;
     case CGAM_TYPE_INT64: *(int64_t *)at = PyLong_AsLongLong(value); break;

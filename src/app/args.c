@@ -277,7 +277,10 @@ static cgam_status take_option(cgam_args *args, int argc, const char *const *arg
         const char *next = argv[*at + 1];
         bool option =
             strncmp(next, "--", 2) == 0 && find(args, next + 2, strcspn(next + 2, "=")) >= 0;
-        if (!option) text = argv[++*at];
+        /* of words that may be left out, only they are taken */
+        bool other = s->param->bare && s->param->kind == CGAM_CHOICE &&
+                     cgam_field_choice(s->param, next) < 0;
+        if (!option && !other) text = argv[++*at];
     }
     return set(args, s, text);
 }

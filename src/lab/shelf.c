@@ -295,7 +295,7 @@ cgam_status cgam_shelf_gate(cgam_shelf *shelf, const cgam_bank *bank, const cgam
     if (!cgam_shelf_owns(shelf, bank)) return CGAM_OK;
     entry wanted = {.bank = bank,
                     .alpha = opts->alpha,
-                    .certify = opts->certify,
+                    .certify = opts->certify == CGAM_CERTIFY_FULL,
                     .coupled = opts->mode == CGAM_COUPLED};
     pthread_mutex_lock(&shelf->lock);
     entry *e = take(shelf, &wanted), *made;

@@ -130,7 +130,7 @@ static cgam_status margin_at(const walk *w, double beta, double *margin)
     const cgam_rows *Z = &w->plan->bank->Z;
     double most; /* as cgam_softmax_norm_bound has it */
     CGAM_REDUCE(Z, i, CGAM_MAX(most)) most = fmax(most, w->pi[i] * (1 - w->pi[i]));
-    *margin = w->plan->gate->info.eta_min - o->lambda * o->lambda * beta * (2 * fmax(most, 0));
+    *margin = w->plan->gate->eta_least - o->lambda * o->lambda * beta * (2 * fmax(most, 0));
     return cgam_rows_status(Z);
 }
 
@@ -330,7 +330,7 @@ static cgam_status follow_branch(walk *w, double log_end)
 static double first_beta(const cgam_recall *plan)
 {
     const cgam_recall_opts *o = &plan->opts;
-    double eta = plan->gate->info.eta_min;
+    double eta = plan->gate->eta_least;
     double safe = 0.5 * eta / (cgam_recall_lipschitz(plan) * o->lambda * o->lambda);
     if (!isnan(o->beta_start)) return o->beta_start;
     return safe > 0 && safe < o->beta ? safe : o->beta;

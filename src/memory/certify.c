@@ -95,6 +95,35 @@ void cgam_bound_freely(const cgam_recall *plan, double spread, double largest,
     if (!out->fold_margin_proved) out->fold_margin = NAN;
 }
 
+void cgam_result_bare(cgam_result *out)
+{
+    cgam_result none = {.contraction = NAN,
+                        .unique = -1,
+                        .fold_margin = NAN,
+                        .local_contraction = NAN,
+                        .p_error = NAN,
+                        .p_lower_bound = out->p_lower_bound};
+    cgam_result_take_proofs(&none, out);
+}
+
+void cgam_result_take_proofs(const cgam_result *from, cgam_result *out)
+{
+    out->exact = from->exact;
+    out->p_lower_bound = from->p_lower_bound;
+    out->p_lower_bound_proved = from->p_lower_bound_proved;
+    out->contraction = from->contraction;
+    out->contraction_proved = from->contraction_proved;
+    out->unique = from->unique;
+    out->unique_proved = from->unique_proved;
+    out->fold_margin = from->fold_margin;
+    out->fold_margin_proved = from->fold_margin_proved;
+    out->fold_margin_exact = from->fold_margin_exact;
+    out->local_contraction = from->local_contraction;
+    out->local_contraction_proved = from->local_contraction_proved;
+    out->p_error = from->p_error;
+    out->p_error_proved = from->p_error_proved;
+}
+
 /* r_i = <zeta_i, q> + lambda <zeta_i, c> without rounding: mode first at alpha = 0, or with no context. */
 static bool score_exactly(const cgam_recall *plan, const cgam_settled *m, int64_t i, double *row,
                           double *r)
@@ -349,10 +378,11 @@ cgam_status cgam_settled_bounds(const cgam_recall *plan, const cgam_settled *m, 
         out->unique = -1;
         return CGAM_OK;
     }
-    bool measure = (coupled && (o->certify || !m->together)) ||
-                   (solved && (o->certify || !plan->can.matrices));
+    bool measure = (coupled && (cgam_recall_full(plan) || !m->together)) ||
+                   (solved && (cgam_recall_full(plan) || !plan->can.matrices));
     /* on large banks the bound of a pass, which sees no row again, will do */
-    bool freely = cgam_recall_sparse(plan) && gates && plan->can.matrices && !o->certify;
+    bool freely =
+        cgam_recall_sparse(plan) && gates && plan->can.matrices && !cgam_recall_full(plan);
     if (freely) doubt = (cgam_doubt){.scores = cgam_doubt_scores(plan, m->in.q, m->in.c)};
     cgam_status status = freely ? CGAM_OK : cgam_doubt_measure(plan, m, measure, gates, &doubt);
     if (status != CGAM_OK) return status;
@@ -364,12 +394,14 @@ cgam_status cgam_settled_bounds(const cgam_recall *plan, const cgam_settled *m, 
         doubt.weights += 2 * o->beta * o->lambda * off * CGAM_SLACK;
         if (!(doubt.weights >= 0)) doubt.weights = INFINITY;
     }
-    if (cgam_recall_sparse(plan) && o->certify) doubt.weights = cgam_doubt_slopes(plan, m, &doubt);
+    if (cgam_recall_sparse(plan) && cgam_recall_full(plan))
+        doubt.weights = cgam_doubt_slopes(plan, m, &doubt);
     bound_freely(plan, m, &doubt, out);
     if (cgam_recall_sparse(plan)) status = check_exact_margin(plan, m, doubt.scores, out);
     if (status != CGAM_OK) return status;
     out->score_error = o->fast ? doubt.scores : NAN;
-    if (o->certify && plan->gate->A) /* with conjugate gradients there is no room for more */
+    if (cgam_recall_full(plan) &&
+        plan->gate->A) /* with conjugate gradients there is no room for more */
         status = certify_coupled(plan, m, &doubt, out);
     if (status != CGAM_OK || !coupled) return status;
     bound_error(plan, m, &doubt, out);
@@ -387,9 +419,8 @@ cgam_status cgam_settled_bounds(const cgam_recall *plan, const cgam_settled *m, 
 
 cgam_status cgam_settled_certify(const cgam_recall *plan, const cgam_settled *m, cgam_result *out)
 {
-    const cgam_recall_opts *o = &plan->opts;
     cgam_status status = cgam_settled_bounds(plan, m, out);
-    if (cgam_recall_couples(plan) && o->certify && plan->gate->A && out->unique < 0 &&
+    if (cgam_recall_couples(plan) && cgam_recall_full(plan) && plan->gate->A && out->unique < 0 &&
         out->end == CGAM_END_CONVERGED && status == CGAM_OK)
         status = look_for_second(plan, m, out);
     return status;

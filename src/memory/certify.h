@@ -47,10 +47,14 @@ double cgam_doubt_slopes(const cgam_recall *plan, const cgam_settled *m, const c
  * off by doubt->scores; INFINITY leaves p_lower_bound an estimate. */
 void cgam_bound_freely(const cgam_recall *plan, double spread, double largest,
                        const cgam_doubt *doubt, cgam_result *out);
-/* Contraction, uniqueness, fold margin, errors: the free bounds, or all with opts.certify. Takes back
+/* Nothing is proved. */
+void cgam_result_bare(cgam_result *out);
+/* The certificates of another result of the same query. */
+void cgam_result_take_proofs(const cgam_result *from, cgam_result *out);
+/* Contraction, uniqueness, fold margin, errors: the free bounds, or all with opts.certify FULL. Takes back
  * that a recall converged where rounding, or an energy that rose, does not bear it out. */
 cgam_status cgam_settled_bounds(const cgam_recall *plan, const cgam_settled *m, cgam_result *out);
-/* The same, and with opts.certify a search for a second fixed point where uniqueness is open. */
+/* The same, and with opts.certify FULL a search for a second fixed point where uniqueness is open. */
 cgam_status cgam_settled_certify(const cgam_recall *plan, const cgam_settled *m, cgam_result *out);
 
 /* A bound of |p - p*|_2, p* that of a critical point of the energy beside m, of any index; INFINITY: not

@@ -31,6 +31,8 @@
     REAL(cgam_recall_opts, member_, name_, "X", "1", ABOVE_0, INFINITY,                            \
          "mode flow: time constant of the " layer_)
 
+#define CERTIFY "usual|full|none"
+
 const cgam_field cgam_recall_opts_rows[] = {
     LAMBDA(cgam_recall_opts),
     ALPHA(cgam_recall_opts),
@@ -47,9 +49,11 @@ const cgam_field cgam_recall_opts_rows[] = {
         "how scores become weights: softmax, sparsemax, entmax15, or entmax:A with 1 < A <= 2; "
         "all but softmax give most memories the weight 0, and exact answers from a margin on",
         .value = "NAME", .fallback = "softmax", .find = cgam_activation_find),
-    OPT(certify, "certify", CGAM_FLAG,
-        "also compute what costs more than the recall: exact fold margin and local "
-        "contraction, alpha_crit, a search for a second fixed point"),
+    OPT(certify, "certify", CGAM_CHOICE,
+        "how much to prove: what costs at most a quarter of the recall; all, with exact fold margin "
+        "and local contraction, alpha_crit and a search for a second fixed point (also --certify "
+        "alone); or nothing",
+        .value = CERTIFY, .fallback = "usual", .bare = "full"),
     OPT(fast, "fast", CGAM_FLAG,
         "mode first: search by an int8 sketch of the bank, with proof, and read "
         "only rows that it leaves open; p as an interval"),
@@ -199,6 +203,8 @@ const cgam_field cgam_route_rows[] = {
     CGAM_ROW(cgam_route, precision, "precision", CGAM_CHOICE, "of most of the arithmetic",
              .value = DTYPES),
     CGAM_ROW(cgam_route, group, "group", CGAM_INT, "queries that went together"),
+    CGAM_ROW(cgam_route, unit, "unit", CGAM_TEXT, "instructions of most of the arithmetic"),
+    CGAM_ROW(cgam_route, certify, "certify", CGAM_CHOICE, "how much was proved", .value = CERTIFY),
     CGAM_ROWS_END,
 };
 

@@ -164,7 +164,9 @@ static void fill_result(const cgam_recall *plan, const cgam_attend_out *a, int64
         spread = spread_of(share);
         doubt.weights = doubt.sum = 0;
     }
-    cgam_bound_freely(plan, spread, largest, &doubt, out);
+    if (w || plan->opts.certify != CGAM_CERTIFY_NONE)
+        cgam_bound_freely(plan, spread, largest, &doubt, out);
+    else cgam_result_bare(out);
 }
 
 /* fast: how the sketch was searched, NULL = p is wanted as it is. */
@@ -176,7 +178,7 @@ static void report_one(const group *g, cgam_attend_out *a, const cgam_fast *fast
     cgam_doubt doubt = {0};
     cgam_weight_bounds w = {
         .top = a->soft.top, .known = a->soft.sum, .high = a->skipped, .scored = n};
-    if (out->results || fast) doubt = doubt_at(g, at);
+    if (cgam_recall_proves(plan, out) || fast) doubt = doubt_at(g, at);
     w.off = doubt.scores;
     if (fast && !fast->fallback)
         w = (cgam_weight_bounds){a->soft.top, fast->known,  fast->low,

@@ -139,21 +139,23 @@ static cgam_critical critical_of_norm(const cgam_bank *bank)
     return out;
 }
 
-/* What a gate is to know of alpha_crit. fits: it has factors. */
-static cgam_status find_critical(const cgam_bank *bank, double alpha, cgam_effort effort, bool fits,
-                                 cgam_critical *out)
+/* What a gate is to know of alpha_crit, and eta_least. fits: it has factors. */
+static cgam_status find_critical(cgam_gate *gate, cgam_effort effort, bool fits)
 {
-    bool least = effort == CGAM_EFFORT_LEAST, small = fits && cgam_bank_small(bank);
-    if (least && alpha == 0 && bank->Z.n > 1 && bank->info.norm_max > 0) {
-        *out = critical_of_norm(bank);
+    const cgam_bank *bank = gate->bank;
+    cgam_critical *crit = &gate->info.critical;
+    double alpha = gate->info.alpha, hi;
+    if (effort == CGAM_EFFORT_LEAST && alpha == 0 && bank->Z.n > 1 && bank->info.norm_max > 0) {
+        *crit = critical_of_norm(bank);
+        gate->eta_least = 1;
         return CGAM_OK;
     }
-    bool full = effort == CGAM_EFFORT_FULL ? fits : small && !least;
-    cgam_status status = cgam_gate_critical(bank, full ? CGAM_EFFORT_FULL : CGAM_EFFORT_FREE, out);
-    double lo, hi;
-    eta_of(alpha, out, &lo, &hi);
-    if (status == CGAM_OK && least && small && hi > 0 && !(hi <= 2 * lo))
-        status = cgam_gate_critical(bank, CGAM_EFFORT_FULL, out);
+    cgam_status status = cgam_gate_critical(bank, CGAM_EFFORT_FREE, crit);
+    eta_of(alpha, crit, &gate->eta_least, &hi);
+    bool small = fits && cgam_bank_small(bank), open = hi > 0 && !(hi <= 2 * gate->eta_least);
+    bool full = effort == CGAM_EFFORT_FULL ? fits : small && (open || effort == CGAM_EFFORT_FREE);
+    if (status == CGAM_OK && full) status = cgam_gate_critical(bank, CGAM_EFFORT_FULL, crit);
+    if (small && open) eta_of(alpha, crit, &gate->eta_least, &hi);
     return status;
 }
 
@@ -285,8 +287,13 @@ cgam_status cgam_gate_new(const cgam_bank *bank, double alpha, const cgam_gate_o
     status = cgam_rows_least(env, &bank->Z, &limit);
     if (status != CGAM_OK) goto fail;
     bool fits = bytes <= limit;
-    if (o.critical) gate->info.critical = *o.critical;
-    else status = find_critical(bank, alpha, o.effort, fits, &gate->info.critical);
+    if (!o.critical) {
+        status = find_critical(gate, o.effort, fits);
+    } else {
+        double most;
+        gate->info.critical = *o.critical;
+        eta_of(alpha, o.critical, &gate->eta_least, &most);
+    }
     if (status != CGAM_OK) goto fail;
     if (fits) {
         status = cgam_dplr_new(env, &spec, &gate->A);

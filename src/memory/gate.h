@@ -12,7 +12,10 @@
 struct cgam_gate {
     const cgam_bank *bank;
     cgam_gate_info info;
-    double a;      /* alpha, but 0 for a single memory: it has no rivals, and 1 - x + x is not 1 */
+    double a; /* alpha, but 0 for a single memory: it has no rivals, and 1 - x + x is not 1 */
+    double
+        eta_least; /* <= eta_min, as CGAM_EFFORT_LEAST knows it: what iterations go by, so that levels of
+                         certificates do not change them */
     double gain;   /* |A^-1| from above, INFINITY where that is not known */
     cgam_dplr *A;  /* NULL: conjugate gradients */
     bool one_pass; /* A^-1 Z v comes exact out of one pass over Z: cgam_dplr_range will do */

@@ -176,7 +176,7 @@ static cgam_status check_basin(newton *w, bool *safe)
     cgam_env *env = plan->bank->env;
     const cgam_rows *Z = &plan->bank->Z;
     *safe = false;
-    double eta = plan->gate->info.eta_min;
+    double eta = plan->gate->eta_least;
     if (!(eta > 0)) return CGAM_OK;
     CGAM_EACH_ROW(Z, i) w->rhs[i] = w->m.p[i] - w->pi[i];
     cgam_status status = cgam_gate_solve(plan->gate, w->rhs, w->ds, NULL);

@@ -135,6 +135,7 @@ static cgam_status restore_gate(const cgam_bank *bank, const double *x, const cg
                  .eta_min_exact = x[ETA_EXACT] == 1,
                  .negative = (int64_t)x[NEGATIVE]},
         .a = x[ALPHA],
+        .eta_least = x[ETA],
         .gain = x[GAIN],
         .one_pass = x[ONE_PASS] == 1,
         .alike = true};

@@ -57,10 +57,21 @@ static inline bool cgam_recall_couples(const cgam_recall *plan)
 {
     return plan->opts.mode == CGAM_COUPLED || plan->opts.mode == CGAM_ANNEAL;
 }
-/* Is anything proved asked for: results, or leaders' p, which with fast are lower ends? */
-static inline bool cgam_recall_proves(const cgam_recall *plan, const cgam_recall_out *out)
+/* Are results needed: asked for, or leaders' p, which with fast are lower ends? */
+static inline bool cgam_recall_reports(const cgam_recall *plan, const cgam_recall_out *out)
 {
     return out->results || (plan->opts.fast && (out->top_p || out->top_log_p));
+}
+/* Is anything to be proved of them? */
+static inline bool cgam_recall_proves(const cgam_recall *plan, const cgam_recall_out *out)
+{
+    return cgam_recall_reports(plan, out) &&
+           (plan->opts.fast || plan->opts.certify != CGAM_CERTIFY_NONE);
+}
+/* Is all to be proved, whatever it costs? */
+static inline bool cgam_recall_full(const cgam_recall *plan)
+{
+    return plan->opts.certify == CGAM_CERTIFY_FULL;
 }
 /* How many compete: the memories, and the ghost. */
 static inline int64_t cgam_recall_rivals(const cgam_recall *plan)

@@ -6,6 +6,7 @@
 #include "base/blas.h"
 #include "base/names.h"
 #include "io/json.h"
+#include "memory/certify.h"
 #include "memory/engines.h"
 #include "num/entmax.h"
 #include "num/vec.h"
@@ -13,6 +14,7 @@
 #include <math.h>
 #include <string.h>
 
+CGAM_NAMES(cgam_certify, cgam_certify, "usual", "full", "none")
 CGAM_NAMES(cgam_mode, cgam_mode, "first", "coupled", "flow", "anneal")
 CGAM_NAMES(cgam_end, cgam_end, "direct", "converged", "max_iter", "stalled", "diverged", "horizon",
            "rose")
@@ -65,7 +67,10 @@ static cgam_status check_opts(cgam_env *env, const cgam_recall_opts *o)
                                  : "none requires mode first: in mode %s p acts on gates, and the "
                                    "ghost has none; give the bank a row for it",
                          cgam_mode_name(o->mode));
-    if (o->none && o->certify)
+    if ((unsigned)o->certify > CGAM_CERTIFY_NONE)
+        return cgam_fail(env, CGAM_E_ARG, "invalid level %d of certify (valid: 0 to %d)",
+                         (int)o->certify, CGAM_CERTIFY_NONE);
+    if (o->none && o->certify == CGAM_CERTIFY_FULL)
         return cgam_fail(env, CGAM_E_ARG,
                          "none and certify exclude each other: certify is about the coupled map, "
                          "in which the ghost has no part");
@@ -118,7 +123,7 @@ static cgam_status find_gate(cgam_recall *plan)
 {
     const cgam_recall_opts *o = &plan->opts;
     cgam_gate_opts gate = {.memory_max = o->memory_max,
-                           .effort = o->certify ? CGAM_EFFORT_FULL : CGAM_EFFORT_LEAST,
+                           .effort = cgam_recall_full(plan) ? CGAM_EFFORT_FULL : CGAM_EFFORT_LEAST,
                            /* a packed bank has it */
                            .coupled = plan->bank->packed && cgam_recall_couples(plan)};
     plan->gate = o->gate;
@@ -286,6 +291,22 @@ static cgam_status normalize_starts(const cgam_recall *plan, const cgam_recall_i
     return CGAM_OK;
 }
 
+/* All that can be proved of results from a pass takes the vectors that it does not write. */
+static cgam_status prove_results(const cgam_recall *plan, const cgam_recall_in *in,
+                                 cgam_result *results)
+{
+    cgam_env *env = plan->bank->env;
+    cgam_result *proved = cgam_alloc(env, (size_t)in->queries, sizeof *proved);
+    cgam_recall_out out = {.results = proved};
+    if (!proved) return cgam_fail_nomem(env, "certificates");
+    cgam_schedule call = cgam_schedule_vectors(plan, in, &out);
+    cgam_status status = cgam_recall_by_vectors(&call);
+    for (int64_t k = 0; k < in->queries && status == CGAM_OK; k++)
+        cgam_result_take_proofs(&proved[k], &results[k]);
+    cgam_free(env, proved);
+    return status;
+}
+
 static cgam_status run_routed(const cgam_recall *plan, const cgam_recall_in *in,
                               const cgam_recall_out *out)
 {
@@ -293,6 +314,8 @@ static cgam_status run_routed(const cgam_recall *plan, const cgam_recall_in *in,
     cgam_path path = call.route.path;
     bool pass = path == CGAM_PATH_PASS || path == CGAM_PATH_MATRICES || path == CGAM_PATH_SKETCH;
     cgam_status status = (pass ? cgam_recall_by_pass : cgam_recall_by_vectors)(&call);
+    if (pass && cgam_recall_full(plan) && out->results && status == CGAM_OK)
+        status = prove_results(plan, in, out->results);
     return status == CGAM_OK && plan->bank->unread ? check_scores(plan, in, out) : status;
 }
 

@@ -38,6 +38,7 @@ void cgam_result_intervals(const cgam_recall *plan, const cgam_weight_bounds *x,
                            cgam_result *out);
 
 bool cgam_end_find(const char *name, cgam_end *out); /* false: no such name */
+bool cgam_certify_find(const char *name, cgam_certify *out);
 bool cgam_transition_kind_find(const char *name, cgam_transition_kind *out);
 bool cgam_path_find(const char *name, cgam_path *out); /* false: no such name */
 

@@ -73,6 +73,17 @@ bool cgam_route_multiplies(const cgam_recall *plan, int64_t queries)
     return plan->can.matrices && queries >= CGAM_ROUTE_SHARE;
 }
 
+/* The unit that multiplies: that of bytes has a name of its own, other loops that of the set they were written for. */
+static const char *unit_of(const cgam_cpu *cpu, const cgam_route *route)
+{
+    bool bytes = route->path == CGAM_PATH_SKETCH;
+    bool matrices = route->path == CGAM_PATH_MATRICES || route->path == CGAM_PATH_COUPLED_TOGETHER;
+    if (bytes || (matrices && route->precision == CGAM_F32 && cpu->digits)) return cpu->name;
+    const cgam_cpu *first = cgam_cpu_all;
+    while (first->f64 != cpu->f64) first++;
+    return first->name;
+}
+
 /* The way of so many queries. */
 static cgam_route choose_route(const cgam_recall *plan, const cgam_recall_in *in,
                                const cgam_recall_out *out, int64_t queries)
@@ -82,28 +93,34 @@ static cgam_route choose_route(const cgam_recall *plan, const cgam_recall_in *in
     bool many = cgam_route_multiplies(plan, queries);
     /* on a small bank the vectors of the gates cost little, and with them what rounding did to them */
     bool gates = in->c && o->alpha > 0 && o->lambda > 0 && !can->matrices;
-    bool vectors = gates || plan->twins || cgam_recall_sparse(plan) || o->certify || out->p ||
-                   out->s || out->r || out->top > CGAM_ATTEND_LEADERS_MAX ||
-                   (in->c && in->c_per_query && !can->direct);
-    cgam_route route = {CGAM_PATH_VECTORS, CGAM_F64,
-                        queries_fitting(plan, GROUP_DOUBLES, CGAM_ROUTE_SHARE)};
+    bool vectors = gates || plan->twins || cgam_recall_sparse(plan) || out->p || out->s ||
+                   (o->fast && cgam_recall_full(plan)) || out->r ||
+                   out->top > CGAM_ATTEND_LEADERS_MAX || (in->c && in->c_per_query && !can->direct);
+    cgam_route route = {.path = CGAM_PATH_VECTORS,
+                        .precision = CGAM_F64,
+                        .group = queries_fitting(plan, GROUP_DOUBLES, CGAM_ROUTE_SHARE)};
     int64_t together = queries_fitting(plan, TOGETHER_DOUBLES, CGAM_RECALL_GROUP);
     if (o->mode == CGAM_FIRST && !vectors) {
-        route = (cgam_route){CGAM_PATH_PASS, can->f32 ? CGAM_F32 : CGAM_F64, CGAM_ROUTE_SHARE};
-        if (many) route.path = CGAM_PATH_MATRICES;
+        route.path = many ? CGAM_PATH_MATRICES : CGAM_PATH_PASS;
+        route.precision = can->f32 ? CGAM_F32 : CGAM_F64;
+        route.group = CGAM_ROUTE_SHARE;
         if (o->fast && !out->readout) route.path = CGAM_PATH_SKETCH;
         if (many || route.path == CGAM_PATH_SKETCH) route.group = CGAM_RECALL_GROUP;
     } else if (o->mode == CGAM_FLOW) {
         route.path = CGAM_PATH_FLOW;
     } else if (o->mode == CGAM_COUPLED && many && !in->start && can->coupled_f32 && plan->small &&
                !can->refines && together >= CGAM_ROUTE_SHARE) {
-        route = (cgam_route){CGAM_PATH_COUPLED_TOGETHER, CGAM_F32, together};
+        route.path = CGAM_PATH_COUPLED_TOGETHER;
+        route.precision = CGAM_F32;
+        route.group = together;
     } else if (o->mode == CGAM_COUPLED) {
         route.path = CGAM_PATH_COUPLED;
         if (can->begins_f32) route.precision = CGAM_F32;
     } else if (o->mode == CGAM_ANNEAL) {
         route.path = CGAM_PATH_ANNEAL;
     }
+    route.unit = unit_of(plan->bank->Z.cpu, &route);
+    route.certify = o->certify;
     return route;
 }
 
@@ -125,6 +142,17 @@ cgam_schedule cgam_schedule_open(const cgam_recall *plan, const cgam_recall_in *
         x.rest_from -= rest;
         x.rest = choose_route(plan, in, out, rest);
     }
+    set_group(&x);
+    return x;
+}
+
+cgam_schedule cgam_schedule_vectors(const cgam_recall *plan, const cgam_recall_in *in,
+                                    const cgam_recall_out *out)
+{
+    cgam_schedule x = {.plan = plan, .in = in, .out = out, .rest_from = in->queries};
+    int64_t group = queries_fitting(plan, GROUP_DOUBLES, CGAM_ROUTE_SHARE);
+    x.route = x.rest =
+        (cgam_route){.path = CGAM_PATH_VECTORS, .precision = CGAM_F64, .group = group};
     set_group(&x);
     return x;
 }

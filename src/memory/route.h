@@ -37,5 +37,8 @@ typedef struct cgam_schedule {
 cgam_schedule cgam_schedule_open(const cgam_recall *plan, const cgam_recall_in *in,
                                  const cgam_recall_out *out);
 bool cgam_schedule_next(cgam_schedule *x);
+/* The same with the vectors of every query, whatever they are needed for. Mode first. */
+cgam_schedule cgam_schedule_vectors(const cgam_recall *plan, const cgam_recall_in *in,
+                                    const cgam_recall_out *out);
 
 #endif

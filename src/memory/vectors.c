@@ -286,13 +286,14 @@ static cgam_status report_one(void *arg, int64_t k)
     const cgam_rows *Z = &plan->bank->Z;
     int64_t n = Z->n, top = g->top, at = g->call->from + k;
     cgam_status status = CGAM_OK;
-    bool proves = cgam_recall_proves(plan, out), fast = plan->opts.fast && proves;
+    bool reports = cgam_recall_reports(plan, out), fast = plan->opts.fast && reports;
     cgam_result own, *r = out->results ? &out->results[at] : &own;
-    if (proves) {
+    if (reports) {
         cgam_summary summary;
         status = cgam_settled_summary(plan, m, in->target ? in->target[at] : -1, &summary);
         if (status == CGAM_OK) cgam_result_fill(plan, &summary, &m->trace, r);
-        if (status == CGAM_OK) status = cgam_settled_certify(plan, m, r);
+        if (status == CGAM_OK && !cgam_recall_proves(plan, out)) cgam_result_bare(r);
+        else if (status == CGAM_OK) status = cgam_settled_certify(plan, m, r);
     }
     cgam_weight_bounds w = {.top = m->act.top, .scored = n};
     if (fast && status == CGAM_OK) {

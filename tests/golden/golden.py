@@ -25,7 +25,7 @@ USUAL = 1e-6  # relative; sums run in another order on another CPU
 SMALLEST = 1e-9  # numbers below it are rounding: energies that do not rise, residuals, what is 0 in exact arithmetic
 
 # Keys whose values belong to the run (machine, time, version): only types and inner keys are compared.
-MASKED = {"version", "machine", "seconds"}
+MASKED = {"version", "machine", "seconds", "unit"}
 # Keys of flows and sketches, whose steps follow the rounding of the CPU: relative.
 LOOSE = {"iterations": 0.3, "time": 0.05, "residual": 1.0, "rescored": 0.2}
 STRICT = "--strict" in sys.argv

@@ -1,6 +1,7 @@
 /* Certificates: a bound that is called proved holds, exact values are exact, and uniqueness is
  * claimed and denied only where that is so. The judges are n x n eigenvalues and fixed points in long
  * double. */
+#include "memory/certify.h"
 #include "support/one_env.h"
 
 #include <cgam/theory.h>
@@ -69,6 +70,71 @@ static double local_contraction(const instance *x, const double *p)
             M[a * n + b] = (double)(sum * sqrt(fmax(values[a], 0)) * sqrt(fmax(values[b], 0)));
         }
     return x->opts.beta * x->opts.lambda * x->opts.lambda * dense_eigen(n, M, NULL)[n - 1];
+}
+
+/* What is no certificate: all other members. */
+static cgam_result answer_of(const cgam_result *from)
+{
+    cgam_result out = *from;
+    cgam_result_bare(&out);
+    out.p_lower_bound = out.score_error = 0;
+    return out;
+}
+
+/* Small banks and large ones, alone and among others, with and without p: the same bits at every level. */
+TEST(a_level_leaves_results_alone_but_for_their_certificates)
+{
+    enum { QUERIES = 9, TOP = 3 };
+    cgam_rng rng = cgam_rng_stream(94, 0);
+    for (int k = 0; k < 24; k++) {
+        int64_t n = k % 3 == 2 ? 2700 : 60, d = k % 3 == 2 ? 100 : k % 3 ? 80 : 9;
+        double *Z = dense_bank(&rng, (dense_kind)(k % 2), n, d);
+        double *q = dense_normals(&rng, QUERIES * d, 1), *c = dense_normals(&rng, QUERIES * d, 1);
+        double norm = dense_norm(d, Z), *p[3];
+        cgam_bank *bank = object_bank(env, n, d, Z);
+        cgam_result results[3][QUERIES];
+        int64_t index[3][QUERIES * TOP];
+        double top_p[3][QUERIES * TOP];
+        for (int level = 0; level < 3; level++) {
+            cgam_recall_opts o = cgam_recall_opts_default();
+            cgam_recall *plan;
+            o.mode = k % 4 < 2 ? CGAM_FIRST : CGAM_COUPLED;
+            o.alpha = k % 5 == 0 ? 0 : 0.3 / (norm * norm);
+            o.beta = 2;
+            o.lambda = 0.7;
+            o.certify = (cgam_certify)level;
+            p[level] = dense_room(QUERIES * n);
+            CHECK_STATUS(env, cgam_recall_new(bank, &o, &plan));
+            cgam_recall_in in = {
+                .queries = k % 2 ? QUERIES : 1, .q = q, .c = c, .c_per_query = k % 7 != 0};
+            cgam_recall_out out = {.results = results[level],
+                                   .top = TOP,
+                                   .top_index = index[level],
+                                   .top_p = top_p[level],
+                                   .p = k % 8 < 6 ? NULL : p[level]};
+            memset(results[level], 0, sizeof results[level]);
+            CHECK_STATUS(env, cgam_recall_run(plan, &in, &out));
+            assert_int_equal(cgam_recall_route(plan, &in, &out).certify, level);
+            cgam_recall_free(plan);
+            for (int64_t i = 0; i < in.queries; i++) {
+                cgam_result mine = answer_of(&results[level][i]), usual = answer_of(&results[0][i]);
+                assert_memory_equal(&mine, &usual, sizeof mine);
+                bool proves = level != CGAM_CERTIFY_NONE;
+                assert_int_equal(results[level][i].p_lower_bound_proved, proves);
+                assert_int_equal(isnan(results[level][i].fold_margin), !proves);
+                if (level == CGAM_CERTIFY_FULL)
+                    CHECK_LE(results[0][i].fold_margin, results[level][i].fold_margin + 1e-9);
+            }
+            assert_memory_equal(index[level], index[0],
+                                (size_t)(in.queries * TOP) * sizeof(int64_t));
+            assert_memory_equal(top_p[level], top_p[0],
+                                (size_t)(in.queries * TOP) * sizeof(double));
+            if (out.p)
+                assert_memory_equal(p[level], p[0], (size_t)(in.queries * n) * sizeof(double));
+        }
+        cgam_bank_free(bank);
+        dense_reset();
+    }
 }
 
 TEST(free_bounds_hold_and_certified_values_are_exact)
