@@ -14,6 +14,7 @@
 
 cgam_blas_table cgam_blas;
 cgam_lapack_table cgam_lapack;
+cgam_fortran_table cgam_fortran;
 
 static char trouble[256];
 static cgam_status outcome;
@@ -131,6 +132,9 @@ static void load_libraries(void)
 #undef FIND
 #define FIND(name) *(void **)&cgam_lapack.name = find_function(lapack, "LAPACKE_" #name);
     CGAM_LAPACK_LIST(FIND)
+#undef FIND
+#define FIND(name) *(void **)&cgam_fortran.name = find_function(lapack, #name "_");
+    CGAM_FORTRAN_LIST(FIND)
 #undef FIND
 }
 

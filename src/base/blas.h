@@ -15,14 +15,19 @@
 #include <lapacke.h>
 
 #define CGAM_BLAS_LIST(X)                                                                          \
-    X(daxpy) X(ddot) X(dgemm) X(dgemv) X(dnrm2) X(dscal) X(dswap) X(dtrsm) X(sgemm) X(sgemv)
+    X(daxpy)                                                                                       \
+    X(ddot) X(dgemm) X(dgemv) X(dnrm2) X(dscal) X(dswap) X(dsyr2k) X(dtrsm) X(sgemm) X(sgemv)
 #define CGAM_LAPACK_LIST(X)                                                                        \
     X(dgees)                                                                                       \
     X(dgeev)                                                                                       \
+    X(dormtr_work)                                                                                 \
     X(dpotrf_work)                                                                                 \
     X(dpotrs_work)                                                                                 \
+    X(dstebz_work)                                                                                 \
+    X(dstedc_work)                                                                                 \
+    X(dstein_work)                                                                                 \
     X(dsteqr)                                                                                      \
-    X(dsterf) X(dsyconv_work) X(dsyev_work) X(dsyevd) X(dsyevr) X(dsytrf) X(dsytrs_work) X(dtrexc)
+    X(dsterf) X(dsyconv_work) X(dsyev_work) X(dsyevd) X(dsytrs_work) X(dtrexc)
 
 typedef struct cgam_blas_table {
 #define MEMBER(name) __typeof__(cblas_##name) *name;
@@ -36,11 +41,29 @@ typedef struct cgam_lapack_table {
 #undef MEMBER
 } cgam_lapack_table;
 
+/* The pieces of LAPACK's blocked algorithms (num/eigen.h), which LAPACKE leaves out: as Fortran has them, with the length of
+ * each text at the end. */
+typedef struct cgam_fortran_table {
+    void (*dlasyf)(const char *uplo, const lapack_int *n, const lapack_int *nb, lapack_int *kb,
+                   double *a, const lapack_int *lda, lapack_int *pivots, double *w,
+                   const lapack_int *ldw, lapack_int *info, size_t uplo_length);
+    void (*dlatrd)(const char *uplo, const lapack_int *n, const lapack_int *nb, double *a,
+                   const lapack_int *lda, double *e, double *tau, double *w, const lapack_int *ldw,
+                   size_t uplo_length);
+    void (*dsytd2)(const char *uplo, const lapack_int *n, double *a, const lapack_int *lda,
+                   double *d, double *e, double *tau, lapack_int *info, size_t uplo_length);
+    void (*dsytf2)(const char *uplo, const lapack_int *n, double *a, const lapack_int *lda,
+                   lapack_int *pivots, lapack_int *info, size_t uplo_length);
+} cgam_fortran_table;
+#define CGAM_FORTRAN_LIST(X) X(dlasyf) X(dlatrd) X(dsytd2) X(dsytf2)
+
 extern cgam_blas_table cgam_blas;
 extern cgam_lapack_table cgam_lapack;
+extern cgam_fortran_table cgam_fortran;
 
 /* Fills the tables, once; cgam_env_new calls it. CGAM_E_NOT_FOUND when a library or one of its
- * functions is not there: *why then points to a constant line about it. */
+ * functions is not there, CGAM_E_NOMEM when there is no address space for them: *why then points to a constant line
+ * about it. */
 cgam_status cgam_blas_load(const char **why);
 
 /* Is there address space for so many calls at once? OpenBLAS takes 128 MB for each calling thread and
@@ -57,20 +80,23 @@ cgam_status cgam_blas_check_space(cgam_env *env);
 #define cblas_dnrm2 cgam_blas.dnrm2
 #define cblas_dscal cgam_blas.dscal
 #define cblas_dswap cgam_blas.dswap
+#define cblas_dsyr2k cgam_blas.dsyr2k
 #define cblas_dtrsm cgam_blas.dtrsm
 #define cblas_sgemm cgam_blas.sgemm
 #define cblas_sgemv cgam_blas.sgemv
 #define LAPACKE_dgees cgam_lapack.dgees
 #define LAPACKE_dgeev cgam_lapack.dgeev
+#define LAPACKE_dormtr_work cgam_lapack.dormtr_work
 #define LAPACKE_dpotrf_work cgam_lapack.dpotrf_work
 #define LAPACKE_dpotrs_work cgam_lapack.dpotrs_work
+#define LAPACKE_dstebz_work cgam_lapack.dstebz_work
+#define LAPACKE_dstedc_work cgam_lapack.dstedc_work
+#define LAPACKE_dstein_work cgam_lapack.dstein_work
 #define LAPACKE_dsteqr cgam_lapack.dsteqr
 #define LAPACKE_dsterf cgam_lapack.dsterf
 #define LAPACKE_dsyconv_work cgam_lapack.dsyconv_work
 #define LAPACKE_dsyev_work cgam_lapack.dsyev_work
 #define LAPACKE_dsyevd cgam_lapack.dsyevd
-#define LAPACKE_dsyevr cgam_lapack.dsyevr
-#define LAPACKE_dsytrf cgam_lapack.dsytrf
 #define LAPACKE_dsytrs_work cgam_lapack.dsytrs_work
 #define LAPACKE_dtrexc cgam_lapack.dtrexc
 

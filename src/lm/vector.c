@@ -1,11 +1,11 @@
 /* vector.c: vectors of all layers: made, compared with a model, added. */
 #include "lm/vector.h"
 #include "base/alloc.h"
-#include "base/blas.h"
 #include "base/names.h"
 #include "io/array.h"
 #include "io/gguf.h"
 #include "num/cpu/widen.h"
+#include "num/eigen.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -339,22 +339,14 @@ static cgam_status principal_direction(cgam_env *env, int64_t n, int64_t d, cons
     int m = (int)(dual ? n : d);
     cblas_dgemm(CblasRowMajor, dual ? CblasNoTrans : CblasTrans, dual ? CblasTrans : CblasNoTrans,
                 m, m, (int)(dual ? d : n), 1, D, (int)d, D, (int)d, 0, B, m);
-    lapack_int found = 0, support[2];
-    double value[1], *vector = dual ? w : u;
-    double *values = cgam_alloc(env, (size_t)m, sizeof *values);
-    if (!values) return cgam_fail_nomem(env, "eigenvalues");
-    lapack_int info = LAPACKE_dsyevr(LAPACK_COL_MAJOR, 'V', 'I', 'U', m, B, m, 0, 0, m, m, 0,
-                                     &found, values, vector, m, support);
-    value[0] = values[0];
-    cgam_free(env, values);
-    if (info != 0 || found != 1)
-        return cgam_fail(env, CGAM_E_INTERNAL, "no principal component was found (dsyevr: %d)",
-                         (int)info);
+    double value;
+    cgam_status status = cgam_eigen_some(env, m, m - 1, m - 1, B, &value, dual ? w : u);
+    if (status != CGAM_OK) return status;
     if (dual) {
         cblas_dgemv(CblasRowMajor, CblasTrans, (int)n, (int)d, 1, D, (int)d, w, 1, 0, u, 1);
         double size = cblas_dnrm2((int)d, u, 1);
-        cblas_dscal((int)d, size > 0 && value[0] > 0 ? 1 / size : 0, u, 1);
-    } else if (!(value[0] > 0)) cblas_dscal((int)d, 0, u, 1);
+        cblas_dscal((int)d, size > 0 && value > 0 ? 1 / size : 0, u, 1);
+    } else if (!(value > 0)) cblas_dscal((int)d, 0, u, 1);
     return CGAM_OK;
 }
 

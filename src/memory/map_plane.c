@@ -1,7 +1,7 @@
 /* map_plane.c: planes through memories, or along a bank's principal components. */
-#include "base/blas.h"
 #include "memory/bank.h"
 #include "memory/map.h"
+#include "num/eigen.h"
 
 #include <cgam/recall.h>
 #include <math.h>
@@ -27,7 +27,6 @@ static cgam_status plane_principal(const cgam_bank *bank, cgam_plane *out)
                          PRINCIPAL_MAX, (long long)d);
     double *C = cgam_zalloc(env, (size_t)(d * d), sizeof *C);
     double *row = cgam_alloc(env, (size_t)(3 * d), sizeof *row), *values = row + d;
-    lapack_int support[4], found = 0;
     cgam_status status = C && row ? CGAM_OK : cgam_fail_nomem(env, "principal components");
     for (int64_t i = 0; i < n && status == CGAM_OK; i++) {
         status = cgam_bank_row(bank, i, row);
@@ -39,15 +38,8 @@ static cgam_status plane_principal(const cgam_bank *bank, cgam_plane *out)
         cblas_daxpy((int)d, -1, out->origin, 1, row, 1);
         for (int64_t j = 0; j < d; j++) cblas_daxpy((int)(j + 1), row[j], row, 1, C + j * d, 1);
     }
-    if (status == CGAM_OK) { /* ascending: the last is e1 */
-        lapack_int size = (lapack_int)d;
-        lapack_int info = LAPACKE_dsyevr(LAPACK_COL_MAJOR, 'V', 'I', 'U', size, C, size, 0, 0,
-                                         size - 1, size, 0, &found, values, out->e2, size, support);
-        if (info != 0 || found != 2)
-            status =
-                cgam_fail(env, info == LAPACK_WORK_MEMORY_ERROR ? CGAM_E_NOMEM : CGAM_E_INTERNAL,
-                          "principal components: dsyevr %d", (int)info);
-    }
+    if (status == CGAM_OK) /* ascending: the last is e1 */
+        status = cgam_eigen_some(env, d, d - 2, d - 1, C, values, out->e2);
     for (int k = 0; k < 2 && status == CGAM_OK; k++) { /* of the two signs, one for good */
         double *e = k ? out->e2 : out->e1, largest = 0;
         for (int64_t j = 0; j < d; j++)

@@ -5,8 +5,8 @@
  * F = [e_k / sqrt(mu_k)] and applied through Z. The kernel is the rest of R^n, one eigenspace with
  * omega = -nu. In the other cases the n x n matrix is decomposed and the modes are explicit. */
 #include "memory/spectrum.h"
-#include "base/blas.h"
 #include "memory/gate.h"
+#include "num/eigen.h"
 
 #include <float.h>
 #include <math.h>
@@ -25,15 +25,6 @@ struct cgam_spectrum {
 static int64_t mode_length(const cgam_spectrum *sp)
 {
     return sp->through_bank ? sp->bank->Z.d : sp->bank->Z.n;
-}
-
-cgam_status cgam_eigen_symmetric(cgam_env *env, int64_t size, bool vectors, double *C,
-                                 double *values)
-{
-    lapack_int info = LAPACKE_dsyevd(LAPACK_COL_MAJOR, vectors ? 'V' : 'N', 'U', (lapack_int)size,
-                                     C, (lapack_int)size, values);
-    if (info == LAPACK_WORK_MEMORY_ERROR) return cgam_fail_nomem(env, "work of dsyevd");
-    return info == 0 ? CGAM_OK : cgam_fail(env, CGAM_E_INTERNAL, "dsyevd: %d", (int)info);
 }
 
 static double rank_floor(const cgam_bank *bank, double mu_max)
@@ -64,7 +55,7 @@ cgam_status cgam_bank_eigenvalues(const cgam_bank *bank, double *mu, cgam_gram_i
     if (!C) return CGAM_E_NOMEM;
     cgam_status status = n <= d ? cgam_rows_gram_outer(env, &bank->Z, C)
                                 : cgam_rows_gram(env, &bank->Z, NULL, C, size);
-    if (status == CGAM_OK) status = cgam_eigen_symmetric(env, size, false, C, mu);
+    if (status == CGAM_OK) status = cgam_eigen_all(env, size, false, C, mu);
     if (status == CGAM_OK) {
         out->mu_max = fmax(mu[size - 1], 0);
         for (int64_t k = 0; k < size; k++) out->rank += mu[k] > rank_floor(bank, out->mu_max);
@@ -104,7 +95,7 @@ static cgam_status decompose_through_bank(cgam_spectrum *sp)
     if (!sp->gram) return CGAM_E_NOMEM;
     cgam_status status = cgam_rows_gram(bank->env, &bank->Z, NULL, sp->gram, d);
     memcpy(sp->F, sp->gram, (size_t)(d * d) * sizeof *sp->F);
-    if (status == CGAM_OK) status = cgam_eigen_symmetric(bank->env, d, true, sp->F, sp->omega);
+    if (status == CGAM_OK) status = cgam_eigen_all(bank->env, d, true, sp->F, sp->omega);
     if (status != CGAM_OK) return status;
     double mu_max = fmax(sp->omega[d - 1], 0), floor = rank_floor(bank, mu_max);
     int64_t skip = 0; /* what belongs to the kernel of Z comes first */
@@ -133,7 +124,7 @@ static cgam_status decompose_dense(cgam_spectrum *sp)
     if (status == CGAM_OK) status = cgam_rows_gram_outer(bank->env, &bank->Z, sp->F);
     if (status != CGAM_OK) return status;
     for (int64_t i = 0; i < n; i++) sp->F[i * n + i] = 0;
-    status = cgam_eigen_symmetric(bank->env, n, true, sp->F, sp->omega);
+    status = cgam_eigen_all(bank->env, n, true, sp->F, sp->omega);
     if (status != CGAM_OK) return status;
     sp->info.modes = n;
     sp->info.rank = gram.rank;

@@ -4,10 +4,6 @@
 
 #include "memory/gate.h"
 
-/* All eigenvalues, ascending, of the symmetric matrix whose lower triangle by rows is C [size, size],
- * which is lost, or replaced by the eigenvectors (one a row) when asked for. */
-cgam_status cgam_eigen_symmetric(cgam_env *env, int64_t size, bool vectors, double *C,
-                                 double *values);
 /* c[modes] = v_k' x for the explicit modes. */
 cgam_status cgam_spectrum_analyse(const cgam_spectrum *sp, const double *x, double *c);
 /* out[count, modes] = v_k(i) for memories i = begin .. begin + count - 1. */

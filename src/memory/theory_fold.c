@@ -14,6 +14,7 @@
 
 #include "memory/engines.h"
 #include "memory/spectrum.h"
+#include "num/eigen.h"
 
 #include <math.h>
 #include <string.h>
@@ -34,7 +35,7 @@ static cgam_status perpendicular_dense(const cgam_bank *bank, double mu_G, doubl
         /* G 1 = mu_G 1, so (I - J) G (I - J) = G - mu_G J */
         for (int64_t i = 0; i < n; i++)
             for (int64_t j = 0; j <= i; j++) G[i * n + j] += (trace - mu_G) / (double)n;
-        status = cgam_eigen_symmetric(env, n, false, G, values);
+        status = cgam_eigen_all(env, n, false, G, values);
         *mu = values[0];
     }
     cgam_free(env, G);

@@ -3,8 +3,8 @@
 #include "memory/certify.h"
 #include <cgam/theory.h>
 
-#include "base/blas.h"
 #include "memory/spectrum.h"
+#include "num/eigen.h"
 
 #include <float.h>
 #include <math.h>
@@ -258,7 +258,7 @@ cgam_status cgam_gate_context_margin(const cgam_gate *gate, const double *W, con
         }
         M[j * k + j] += 1;
     }
-    if (status == CGAM_OK) status = cgam_eigen_symmetric(env, k, false, M, values);
+    if (status == CGAM_OK) status = cgam_eigen_all(env, k, false, M, values);
     if (status == CGAM_OK) *margin = values[0];
     cgam_free(env, M);
     cgam_free(env, work);

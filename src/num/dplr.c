@@ -18,8 +18,8 @@
  * For x = Z v the substitution t = v / sqrt(a) + t' removes the cancellation: K (t', y_S) =
  * (v / sqrt(a), 0) and y_R = -sqrt(a) D_R^-1 Z_R t'.
  */
-#include "base/blas.h"
 #include "num/dplr_parts.h"
+#include "num/eigen.h"
 #include "num/ranks.h"
 
 #include <math.h>
@@ -75,14 +75,8 @@ static cgam_status factor_small(cgam_dplr *T, int64_t size, int64_t *negative)
     if (size == 0) return CGAM_OK;
     T->pivots = cgam_alloc(T->env, (size_t)size, sizeof *T->pivots);
     if (!T->pivots) return cgam_fail_nomem(T->env, "pivots");
-    lapack_int info =
-        LAPACKE_dsytrf(LAPACK_COL_MAJOR, 'U', (lapack_int)size, T->K, (lapack_int)size, T->pivots);
-    if (info == LAPACK_WORK_MEMORY_ERROR) return cgam_fail_nomem(T->env, "work of dsytrf");
-    if (info == -4) /* the matrix, which holds NaN */
-        return cgam_fail(T->env, CGAM_E_VALUE,
-                         "an operator with entries beyond the range of double");
-    if (info < 0) return cgam_fail(T->env, CGAM_E_INTERNAL, "dsytrf: argument %d", (int)-info);
-    T->singular = info > 0;
+    cgam_status status = cgam_factor_symmetric(T->env, size, T->K, T->pivots, &T->singular);
+    if (status != CGAM_OK) return status;
     for (int64_t j = 0; j < size; j++) {
         if (T->pivots[j] > 0) {
             *negative += T->K[j * size + j] < 0;
@@ -385,9 +379,7 @@ static cgam_status small_solve(const cgam_dplr *T, int64_t size, double *xy)
 {
     if (size == 0) return CGAM_OK;
     if (T->singular) return cgam_fail(T->env, CGAM_E_SINGULAR, "the gate operator is singular");
-    lapack_int info = LAPACKE_dsytrs_work(LAPACK_COL_MAJOR, 'U', (lapack_int)size, 1, T->K,
-                                          (lapack_int)size, T->pivots, xy, (lapack_int)size);
-    return info == 0 ? CGAM_OK : cgam_fail(T->env, CGAM_E_INTERNAL, "dsytrs: %d", (int)info);
+    return cgam_factor_solve(T->env, size, T->K, T->pivots, 1, xy);
 }
 
 cgam_status cgam_dplr_dense_solve(const cgam_dplr *T, double *xy)

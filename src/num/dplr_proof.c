@@ -7,8 +7,8 @@
  *     Q = D_S + B_S M^-1 B_S' > 0 ,     S the other rows, at most k of them.
  * For any Y whatever, B M^-1 B' >= B Y + Y'B' - Y'M Y, with an error that is quadratic in
  * Y - M^-1 B'. So the solve needs no error bound, only the products do. */
-#include "base/blas.h"
 #include "num/dplr_parts.h"
+#include "num/eigen.h"
 #include "num/ranks.h"
 #include "num/rounding.h"
 
@@ -99,6 +99,7 @@ cgam_status cgam_dplr_matrix(cgam_env *env, const cgam_dplr_spec *s, double *T, 
     }
     for (int64_t i = 0; i < n && status == CGAM_OK; i++) {
         double e, wi = s->w ? s->sigma * s->w[i] : 0, *row = T + i * n;
+        if (cgam_interrupted(env)) status = CGAM_E_INTERRUPTED;
         if (s->a > 0) cgam_rows_get(Z, i, 1, rows);
         for (int64_t j = 0; j < i; j++) {
             double lengths = size[i] * size[j], value = 0;
@@ -240,12 +241,13 @@ static cgam_status form_M(cgam_env *env, const cgam_dplr_spec *s, small *w)
 }
 
 /* Q from below, and what it is off by; INFINITY where M cannot be factored. */
-static void form_schur(const cgam_dplr_spec *s, small *w)
+static cgam_status form_schur(cgam_env *env, const cgam_dplr_spec *s, small *w)
 {
     int64_t k = w->k, m = w->m;
+    bool positive;
     w->off = INFINITY;
-    if (LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', (lapack_int)k, w->factored, (lapack_int)k) != 0)
-        return;
+    cgam_status status = cgam_factor_cholesky(env, k, w->factored, &positive);
+    if (status != CGAM_OK || !positive) return status;
     memcpy(w->Y, w->B, (size_t)(m * k) * sizeof *w->Y);
     LAPACKE_dpotrs_work(LAPACK_COL_MAJOR, 'U', (lapack_int)k, (lapack_int)m, w->factored,
                         (lapack_int)k, w->Y, (lapack_int)k);
@@ -263,13 +265,16 @@ static void form_schur(const cgam_dplr_spec *s, small *w)
         for (int64_t j = 0; j <= i; j++) w->Q[i * m + j] += w->Q[j * m + i];
     for (int64_t i = 0; i < m; i++)
         w->Q[i * m + i] += cgam_dplr_pivot(s, w->rows[i], NULL) - w->floor;
+    return CGAM_OK;
 }
 
 /* Is Q positive definite, as it is or lowered by all that rounding may have done, at `floor`? Where
  * that is below w->floor the pivots of R are larger there and M is smaller, so Q is larger by the
  * difference at least. */
-static bool is_positive(const small *w, double floor, bool surely)
+static cgam_status check_positive(cgam_env *env, const small *w, double floor, bool surely,
+                                  bool *positive)
 {
+    *positive = false;
     int64_t m = w->m;
     double *X = w->trial;
     double raise = floor < w->floor ? cgam_below(w->floor - floor) : 0, trace = 0, largest = 0;
@@ -281,7 +286,7 @@ static bool is_positive(const small *w, double floor, bool surely)
     }
     double off = (w->off + 8 * CGAM_U * largest) * CGAM_SLACK + cgam_cholesky_error(m, trace);
     for (int64_t i = 0; i < m && surely; i++) X[i * m + i] = cgam_below(X[i * m + i] - off);
-    return isfinite(off) && cgam_cholesky_ends(m, X);
+    return isfinite(off) ? cgam_cholesky_ends(env, m, X, positive) : CGAM_OK;
 }
 
 static void small_free(cgam_env *env, const cgam_dplr_spec *s, small *w)
@@ -324,9 +329,9 @@ static cgam_status small_at(cgam_env *env, const cgam_dplr_spec *s, double floor
     if (status != CGAM_OK) return status;
     memcpy(w->factored, w->M, (size_t)(k * k) * sizeof *w->M);
     border_rows(s, w->m, w->rows, w->B);
-    form_schur(s, w);
-    w->judged = true;
-    return CGAM_OK;
+    status = form_schur(env, s, w);
+    w->judged = status == CGAM_OK;
+    return status;
 }
 
 /* T as a matrix, where it is small enough. */
@@ -343,7 +348,7 @@ static cgam_status matrix_above(cgam_env *env, const cgam_dplr_spec *s, double f
         }
         error = (error + 2 * CGAM_U * largest) * CGAM_SLACK + cgam_cholesky_error(n, trace);
         for (int64_t i = 0; i < n; i++) T[i * n + i] = cgam_below(T[i * n + i] - error);
-        *proved = isfinite(error) && isfinite(trace) && cgam_cholesky_ends(n, T);
+        if (isfinite(error) && isfinite(trace)) status = cgam_cholesky_ends(env, n, T, proved);
     }
     cgam_free(env, T);
     return status;
@@ -356,7 +361,7 @@ cgam_status cgam_dplr_above(cgam_env *env, const cgam_dplr_spec *s, double floor
     if ((s->a > 0 && s->Z->n <= s->Z->d) || s->Z->n <= CGAM_DPLR_SMALL)
         return matrix_above(env, s, floor, proved);
     cgam_status status = small_at(env, s, floor, &w, proved);
-    if (status == CGAM_OK && w.judged) *proved = is_positive(&w, floor, true);
+    if (status == CGAM_OK && w.judged) status = check_positive(env, &w, floor, true, proved);
     small_free(env, s, &w);
     return status;
 }
@@ -372,8 +377,12 @@ cgam_status cgam_dplr_above_near(cgam_env *env, const cgam_dplr_spec *s, double 
         double floor = value - *under;
         if (!w.judged || !w.steady) status = small_at(env, s, floor, &w, &proved);
         if (status != CGAM_OK) break;
-        if (round == 0) *nothing = w.judged ? is_positive(&w, floor, false) : proved;
-        if (proved || (w.judged && is_positive(&w, floor, true))) break;
+        bool positive = proved;
+        *nothing |= round == 0 && proved;
+        if (round == 0 && w.judged) status = check_positive(env, &w, floor, false, nothing);
+        if (status == CGAM_OK && w.judged && !proved)
+            status = check_positive(env, &w, floor, true, &positive);
+        if (status == CGAM_OK && positive) break;
     }
     small_free(env, s, &w);
     return status;

@@ -7,13 +7,15 @@
  *     |dK| <= sum_R load_i / |D_i| (e_i / |D_i| + 8 u + gamma_g + nu) + (3 u + nu) |B_S| + max_S e_i ,
  * load = a |zeta|^2, g the roundings of a sum over all rows (rows.h), nu that of normalising. With all
  * pivots positive and no border K = -M, M = I + B' D^-1 B >= I, and |K^-1| <= 1. */
-#include "base/blas.h"
 #include "num/dplr_parts.h"
+#include "num/eigen.h"
 #include "num/rounding.h"
 #include "num/vec.h"
 
 #include <math.h>
 #include <string.h>
+
+enum { PRODUCT_ROWS = 256 }; /* of a product, between two looks at whether to stop */
 
 cgam_status cgam_dplr_keep(cgam_dplr *T, const cgam_dplr_spec *spec)
 {
@@ -144,13 +146,21 @@ cgam_status cgam_dplr_prove_gain(cgam_dplr *T)
         }
         K[i * size + i] = T->diagonal[i];
     }
-    lapack_int info = LAPACKE_dsytrs_work(LAPACK_COL_MAJOR, 'U', (lapack_int)size, (lapack_int)size,
-                                          T->K, (lapack_int)size, T->pivots, R, (lapack_int)size);
-    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)size, (int)size, (int)size, 1, R,
-                (int)size, K, (int)size, -1, E, (int)size); /* R' K - I, whose norm is the same */
+    cgam_status status = cgam_factor_solve(env, size, T->K, T->pivots, size, R);
+    for (int64_t i = 0; i < size && status == CGAM_OK;
+         i += PRODUCT_ROWS) { /* R' K - I, whose norm is the same */
+        int many = (int)(size - i < PRODUCT_ROWS ? size - i : PRODUCT_ROWS);
+        cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, many, (int)size, (int)size, 1,
+                    R + i * size, (int)size, K, (int)size, -1, E + i * size, (int)size);
+        if (cgam_interrupted(env)) status = CGAM_E_INTERRUPTED;
+    }
+    if (status != CGAM_OK) {
+        cgam_free(env, K);
+        return status;
+    }
     double r = norm(all, R), left = norm(all, E) + cgam_gamma((double)size + 8) * (r * T->size + 1);
     left = (left + T->error * r) * CGAM_SLACK;
-    if (info == 0 && left < 0.5) T->gain = r / (1 - left) * CGAM_SLACK;
+    if (left < 0.5) T->gain = r / (1 - left) * CGAM_SLACK;
     cgam_free(env, K);
     return CGAM_OK;
 }

@@ -8,8 +8,8 @@
  * eigenvalues near the bottom are spread over the scale of the shift whatever their cluster. If
  * value - delta cannot be proved a lower bound and a count finds an eigenvalue below it, Lanczos had
  * missed it and goes on from a fresh vector with that knowledge. */
-#include "base/blas.h"
 #include "num/dplr.h"
+#include "num/eigen.h"
 #include "num/rounding.h"
 #include "num/vec.h"
 
@@ -97,15 +97,19 @@ static double quotient_above(int64_t n, const double *T, double error, const dou
                       error * CGAM_SLACK);
 }
 
-/* The largest x near `value` for which Cholesky's method proves that no eigenvalue of T, off by
+/* *below = the largest x near `value` for which Cholesky's method proves that no eigenvalue of T, off by
  * `error`, is below; -INFINITY if there is none. B [n, n] scratch. */
-static double proved_below(int64_t n, const double *T, double error, double value, double *B)
+static cgam_status prove_below(cgam_env *env, int64_t n, const double *T, double error,
+                               double value, double *B, double *below)
 {
+    cgam_status status = CGAM_OK;
+    bool ends;
+    *below = -INFINITY;
     double size = 0;
     for (int64_t i = 0; i < n; i++) size = fmax(size, fabs(T[i * n + i] - value));
     double step =
         error + cgam_cholesky_error(n, (double)n * size) + 8 * CGAM_U * (size + fabs(value));
-    for (int k = 0; k < PROOFS_MAX; k++, step *= k < 4 ? 2 : 8) {
+    for (int k = 0; k < PROOFS_MAX && status == CGAM_OK; k++, step *= k < 4 ? 2 : 8) {
         double x = value - step, trace = 0, rounding = 0;
         memcpy(B, T, (size_t)(n * n) * sizeof *B);
         for (int64_t i = 0; i < n; i++) {
@@ -113,11 +117,13 @@ static double proved_below(int64_t n, const double *T, double error, double valu
             trace += fmax(B[i * n + i], 0);
             rounding = fmax(rounding, CGAM_U * fabs(B[i * n + i]));
         }
-        if (!isfinite(trace)) return -INFINITY;
-        if (cgam_cholesky_ends(n, B))
-            return cgam_below(x - (error + rounding + cgam_cholesky_error(n, trace)) * CGAM_SLACK);
+        if (!isfinite(trace)) break;
+        status = cgam_cholesky_ends(env, n, B, &ends);
+        if (status != CGAM_OK || !ends) continue;
+        *below = cgam_below(x - (error + rounding + cgam_cholesky_error(n, trace)) * CGAM_SLACK);
+        break;
     }
-    return -INFINITY;
+    return status;
 }
 
 /* LAPACK's smallest eigenpair of the n x n matrix, scaled to size 1, and its proof. */
@@ -128,7 +134,6 @@ static cgam_status lowest_dense(cgam_env *env, const cgam_dplr_spec *spec, bool 
     double *T = cgam_zalloc(env, (size_t)(2 * n * n), sizeof *T), *B = T ? T + n * n : NULL;
     double *values = cgam_alloc(env, (size_t)(2 * n), sizeof *values);
     double *vector = cgam_alloc(env, (size_t)n, sizeof *vector), error, size = 0;
-    lapack_int support[2], found = 0, info = 0;
     cgam_status status = CGAM_OK;
     if (!T || !values || !vector) status = cgam_fail_nomem(env, "a dense spectrum");
     if (status == CGAM_OK) status = cgam_dplr_matrix(env, spec, T, &error);
@@ -145,16 +150,13 @@ static cgam_status lowest_dense(cgam_env *env, const cgam_dplr_spec *spec, bool 
     frexp(size, &power);
     for (int64_t i = 0; i < n * n; i++) B[i] = T[i] = ldexp(T[i], -power);
     error = ldexp(error, -power) + CGAM_TINY;
-    info = LAPACKE_dsyevr(LAPACK_COL_MAJOR, 'V', 'I', 'U', (lapack_int)n, B, (lapack_int)n, 0, 0, 1,
-                          1, 0, &found, values, vector, (lapack_int)n, support);
-    if (info == LAPACK_WORK_MEMORY_ERROR) status = cgam_fail_nomem(env, "work of dsyevr");
-    else if (info != 0 || found != 1)
-        status = cgam_fail(env, CGAM_E_INTERNAL, "dsyevr: %d", (int)info);
+    status = cgam_eigen_some(env, n, 0, 0, B, values, vector);
     if (status != CGAM_OK) goto done;
     out->value = ldexp(values[0], power);
     out->hi = cgam_above(ldexp(quotient_above(n, T, error, vector), power));
-    out->lo = cgam_below(ldexp(proved_below(n, T, error, values[0], B), power));
-    if (want_vector) {
+    status = prove_below(env, n, T, error, values[0], B, &out->lo);
+    out->lo = cgam_below(ldexp(out->lo, power));
+    if (want_vector && status == CGAM_OK) {
         out->vector = vector;
         vector = NULL;
     }

@@ -1,7 +1,7 @@
 /* rounding.c: sums without error, and definiteness with proof. */
 #include "num/rounding.h"
 
-#include "base/blas.h"
+#include "num/eigen.h"
 
 #include <float.h>
 #include <stddef.h>
@@ -103,26 +103,22 @@ cgam_sign cgam_dot_sign(int64_t d, const double *x, const double *y)
 
 enum { PLAIN_MAX = 48 }; /* below this LAPACK is not faster */
 
-bool cgam_cholesky_ends(int64_t n, double *B)
+cgam_status cgam_cholesky_ends(cgam_env *env, int64_t n, double *B, bool *ends)
 {
-    if (n > PLAIN_MAX) {
-        for (int64_t i = 0; i < n; i++) /* which OpenBLAS passes over */
-            for (int64_t j = 0; j <= i; j++)
-                if (isnan(B[i * n + j])) return false;
-        return LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', (lapack_int)n, B, (lapack_int)n) == 0;
-    }
-    for (int64_t i = 0; i < n; i++) {
+    if (n > PLAIN_MAX) return cgam_factor_cholesky(env, n, B, ends);
+    *ends = true;
+    for (int64_t i = 0; i < n && *ends; i++) {
         double *row = B + i * n;
         for (int64_t j = 0; j <= i; j++) {
             const double *other = B + j * n;
             double sum = row[j];
             for (int64_t k = 0; k < j; k++) sum -= row[k] * other[k];
             if (j < i) row[j] = sum / other[j];
-            else if (!(sum > 0)) return false;
+            else if (!(sum > 0)) *ends = false;
             else row[i] = sqrt(sum);
         }
     }
-    return true;
+    return CGAM_OK;
 }
 
 /* |R'R - B| <= gamma_k diag-scaled with k = n + 1 for the loops above. BLAS multiplies by

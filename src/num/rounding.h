@@ -10,6 +10,7 @@
 #ifndef CGAM_SRC_NUM_ROUNDING_H
 #define CGAM_SRC_NUM_ROUNDING_H
 
+#include <cgam/base.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -76,7 +77,7 @@ bool cgam_product_exactly(double x, double y, double *out);
 
 /* Does the Cholesky factorisation of the symmetric matrix whose lower triangle by rows is B [n, n],
  * destroyed, run to its end? Then (Rump 2006) no eigenvalue is below -cgam_cholesky_error(n, trace). */
-bool cgam_cholesky_ends(int64_t n, double *B);
+cgam_status cgam_cholesky_ends(cgam_env *env, int64_t n, double *B, bool *ends);
 double cgam_cholesky_error(int64_t n, double trace);
 
 #endif

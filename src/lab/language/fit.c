@@ -10,7 +10,7 @@
  *
  * every rho costs n^3 operations after one decomposition, whatever d is: docs/theorems/projection.md. */
 #include "lab/language/fit.h"
-#include "base/blas.h"
+#include "num/eigen.h"
 
 #include <math.h>
 #include <string.h>
@@ -120,6 +120,19 @@ static cgam_status fill_pairs(cgam_ridge *r, const double *x, const double *y)
     return CGAM_OK;
 }
 
+/* A = V diag(values) V', values ascending; V takes the place of A. */
+static cgam_status decompose_symmetric(cgam_env *env, int64_t n, double *A, double *values)
+{
+    cgam_status status = cgam_eigen_all(env, n, true, A, values);
+    for (int64_t i = 0; i < n && status == CGAM_OK; i++) /* vectors are rows there, columns here */
+        for (int64_t j = 0; j < i; j++) {
+            double entry = A[i * n + j];
+            A[i * n + j] = A[j * n + i];
+            A[j * n + i] = entry;
+        }
+    return status;
+}
+
 /* V and l of K, F = V'EE'V. */
 static cgam_status decompose_pairs(cgam_ridge *r)
 {
@@ -129,10 +142,7 @@ static cgam_status decompose_pairs(cgam_ridge *r)
     if (!EE) return cgam_fail_nomem(env, "a ridge");
     cgam_status status =
         cgam_product_run(env, &(cgam_product){n, n, d, r->X, r->X, r->V, .turned_b = true});
-    if (status == CGAM_OK &&
-        LAPACKE_dsyevd(LAPACK_ROW_MAJOR, 'V', 'L', (int)n, r->V, (int)n, r->l) != 0)
-        status = cgam_fail(env, CGAM_E_INTERNAL, "the Gram matrix of %lld pairs has no eigenvalues",
-                           (long long)n);
+    if (status == CGAM_OK) status = decompose_symmetric(env, n, r->V, r->l);
     for (int64_t k = 0; k < n; k++) r->l[k] = fmax(0, r->l[k]); /* rounding alone is below */
     if (status == CGAM_OK)
         status = cgam_product_run(env, &(cgam_product){n, n, d, r->E, r->E, EE, .turned_b = true});
@@ -252,8 +262,7 @@ static cgam_status truncate_modes(const cgam_ridge *r, int64_t rank, const doubl
     cgam_status status = apply_ridge(r, C, false, n, r->X, M);
     if (status == CGAM_OK)
         status = cgam_product_run(r->env, &(cgam_product){n, n, d, M, M, S, .turned_b = true});
-    if (status == CGAM_OK && LAPACKE_dsyevd(LAPACK_ROW_MAJOR, 'V', 'L', (int)n, S, (int)n, s) != 0)
-        status = cgam_fail(r->env, CGAM_E_INTERNAL, "%lld pairs have no directions", (long long)n);
+    if (status == CGAM_OK) status = decompose_symmetric(r->env, n, S, s);
     double *UC = M; /* [n] of what is no longer needed */
     for (int64_t k = 0; k < rank && status == CGAM_OK; k++) {
         double *u = U + k * d, *v = V + k * d;
