@@ -102,7 +102,8 @@ static cgam_status read_records(cgam_journal *j, uint64_t run)
     if (status != CGAM_OK) return status;
     if (j->old.size >= sizeof want && memcmp(j->old.bytes, &want, sizeof want) == 0) {
         j->used = sizeof want;
-        while (read_record(j, j->old.size, &j->used, &r)) continue;
+        while (read_record(j, j->old.size, &j->used, &r))
+            if (cgam_interrupted(j->env)) return CGAM_E_INTERRUPTED;
     }
     int error = 0;
     if (ftruncate(j->fd, (off_t)j->used) != 0 || lseek(j->fd, (off_t)j->used, SEEK_SET) < 0)

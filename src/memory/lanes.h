@@ -10,6 +10,7 @@
 #ifndef CGAM_SRC_MEMORY_LANES_H
 #define CGAM_SRC_MEMORY_LANES_H
 
+#include "base/env.h"
 #include "num/cpu/cpu.h"
 
 enum { CGAM_LANES_MAX = 8, CGAM_LANES_TILE = 10, CGAM_FLOW_LEVEL_SIZE = 512 };
@@ -19,6 +20,7 @@ enum { CGAM_LANES_MAX = 8, CGAM_LANES_TILE = 10, CGAM_FLOW_LEVEL_SIZE = 512 };
  *   eta = 1 - alpha (1 - mu).
  * Modes are padded with zero columns to a multiple of CGAM_LANES_TILE. */
 typedef struct cgam_bundle {
+    const cgam_env *env; /* that may ask to stop; NULL: nobody does */
     int width;
     int64_t n, d, m; /* memories, dimensions, modes (padded) */
     bool kernel;     /* V V' != 1: n > d */
@@ -29,6 +31,13 @@ typedef struct cgam_bundle {
     double *rest;    /* [n] u - V c; zero without a kernel */
     double *start;   /* [n] r at the start */
 } cgam_bundle;
+
+/* Must the work on a bundle stop? Then the functions below return early and their results mean nothing: the caller
+ * checks as well, before it uses them. */
+static inline bool cgam_bundle_stopped(const cgam_bundle *g)
+{
+    return g->env && cgam_interrupted(g->env);
+}
 
 /* Where a coupled recall goes on: all [..] arrays belong to the caller. */
 typedef struct cgam_lanes_coupled {

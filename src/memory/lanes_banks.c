@@ -6,7 +6,7 @@
  * G itself and there is no rest. Modes whose mu is rounding belong to the kernel. */
 #include "memory/lanes_banks.h"
 
-#include "base/blas.h"
+#include "num/eigen.h"
 
 #include <float.h>
 #include <math.h>
@@ -28,7 +28,7 @@ cgam_status cgam_banks_new(cgam_env *env, int width, int64_t n, int64_t d, cgam_
     b->env = env;
     int64_t modes = n > d ? d : n, m = (modes + CGAM_LANES_TILE - 1) / CGAM_LANES_TILE;
     m *= CGAM_LANES_TILE;
-    b->g = (cgam_bundle){.n = n, .d = d, .m = m, .kernel = n > d, .width = width};
+    b->g = (cgam_bundle){.env = env, .n = n, .d = d, .m = m, .kernel = n > d, .width = width};
     b->small_size = modes * modes;
     b->work_size = 40 * modes;
     int64_t count = n * d + n * m + 2 * m + 2 * n + 2 + (n > d ? d * d : 0);
@@ -61,9 +61,15 @@ void cgam_banks_share(cgam_banks *b, const double *Z)
         for (int l = 0; l < L; l++) b->g.Z[i * L + l] = Z[i];
 }
 
+enum {
+    WHOLE_MAX = 256, /* the largest problem that is solved in one piece */
+    ROWS_APART = 16  /* between two looks at whether to stop */
+};
+
 /* Eigenvalues into mu [k] ascending, eigenvectors into the columns of small. */
 static cgam_status eigen(cgam_banks *b, int64_t k, double *mu)
 {
+    if (k > WHOLE_MAX) return cgam_eigen_all(b->env, k, true, b->small, mu);
     lapack_int info = LAPACKE_dsyev_work(LAPACK_COL_MAJOR, 'V', 'U', (lapack_int)k, b->small,
                                          (lapack_int)k, mu, b->work, (lapack_int)b->work_size);
     if (info == 0) return CGAM_OK;
@@ -77,14 +83,14 @@ static cgam_status decompose_lane(cgam_banks *b, int lane)
     double *Z = b->one, *mu = b->work + b->work_size, *S = b->small;
     for (int64_t i = 0; i < n * d; i++) Z[i] = b->g.Z[i * L + lane];
     memset(S, 0, (size_t)(k * k) * sizeof *S);
-    if (n > d) {
-        for (int64_t i = 0; i < n; i++)
+    for (int64_t i = 0; i < n; i++) {
+        if (n > d)
             for (int64_t j = 0; j < d; j++)
                 for (int64_t l = 0; l <= j; l++) S[j * d + l] += Z[i * d + j] * Z[i * d + l];
-    } else {
-        for (int64_t i = 0; i < n; i++)
+        else
             for (int64_t j = 0; j <= i; j++)
                 for (int64_t l = 0; l < d; l++) S[i * n + j] += Z[i * d + l] * Z[j * d + l];
+        if (i % ROWS_APART == 0 && cgam_interrupted(b->env)) return CGAM_E_INTERRUPTED;
     }
     cgam_status status = eigen(b, k, mu);
     if (status != CGAM_OK) return status;
@@ -94,6 +100,7 @@ static cgam_status decompose_lane(cgam_banks *b, int lane)
         double *column = b->g.V + j * L + lane;
         b->g.mu[j * L + lane] = j >= k ? 1 : real ? mu[j] : 0;
         double scale = real ? 1 / sqrt(mu[j]) : 0;
+        if (j % ROWS_APART == 0 && cgam_interrupted(b->env)) return CGAM_E_INTERRUPTED;
         for (int64_t i = 0; i < n; i++) {
             double v = 0;
             if (n > d) {

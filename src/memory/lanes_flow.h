@@ -340,7 +340,7 @@ static void run_flow(const cgam_bundle *g, cgam_lanes_flow *w)
     w->steps = w->turned_back = 0;
     int64_t tick = 0, sample = 0;
     flow_evaluate(f, &f->now, &f->e0);
-    while (tick < last && any(active)) {
+    while (tick < last && any(active) && !cgam_bundle_stopped(g)) {
         int64_t stop = last;
         if (sample < w->samples) stop = llrint(w->at[sample] / w->t_end * (double)last);
         /* the largest step that is allowed, on its own grid, and does not pass the stop */

@@ -7,7 +7,11 @@
  * converged and p moved by at most 0.1; else it is halved. So a smooth change is followed however
  * steep it is, down to slopes of 0.1 / tol, and a fold stops the steps. Lanes step on their own. */
 
-enum { FOLD_NEWTON = 8, FOLD_STEPS = 400 };
+enum {
+    FOLD_NEWTON = 8,
+    FOLD_STEPS = 400,
+    FOLD_LOOK = 8 /* columns between looks at whether to stop */
+};
 
 typedef struct fold_run {
     const cgam_bundle *g;
@@ -20,11 +24,12 @@ typedef struct fold_run {
 
 /* Cholesky factor of M in place, four rows at a time; returns the lanes where all pivots are
  * positive. Other lanes go on with a pivot of 1, so that they stay finite. */
-static vl fold_factor(int64_t n, vd *M)
+static vl fold_factor(const cgam_bundle *g, vd *M)
 {
+    const int64_t n = g->n;
     vl fine = {0};
     fine = ~fine;
-    for (int64_t j = 0; j < n; j++) {
+    for (int64_t j = 0; j < n && !(j % FOLD_LOOK == 0 && cgam_bundle_stopped(g)); j++) {
         const vd *row = M + j * n;
         vd pivot = row[j];
         for (int64_t k = 0; k < j; k++) pivot -= row[k] * row[k];
@@ -100,7 +105,7 @@ static vl fold_newton(fold_run *f, vd alpha, vd *change)
             f->M[i * n + j] = alpha * f->G[i * n + j] + weight * f->p[j];
         f->M[i * n + i] += 1 - alpha - weight;
     }
-    vl fine = fold_factor(n, f->M);
+    vl fine = fold_factor(f->g, f->M);
     f->w->factorizations++;
     fold_solve(n, f->M, f->x);
     vd most = splat(1);
@@ -133,7 +138,7 @@ static void fold_open(fold_run *f, const cgam_bundle *g, cgam_lanes_fold *w)
     f->z = at;
     f->G = at + m;
     f->M = f->G + n * n;
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < n && !(i % FOLD_LOOK == 0 && cgam_bundle_stopped(g)); i++) {
         f->u[i] = rest[i] + across(m, f->V + i * m, c);
         f->s[i] = f->u[i] + w->lambda / (double)n;
         for (int64_t j = 0; j <= i; j++) {
@@ -155,19 +160,20 @@ static void run_fold(const cgam_bundle *g, cgam_lanes_fold *w)
     vl fine = {0}, done = {0};
     memcpy(&alpha_max, w->alpha_max, sizeof alpha_max);
     fine = ~fine;
-    for (int k = 0; k < 2 * FOLD_NEWTON; k++) fine &= fold_newton(f, alpha, &change);
+    for (int k = 0; k < 2 * FOLD_NEWTON && !cgam_bundle_stopped(g); k++)
+        fine &= fold_newton(f, alpha, &change);
     vl ends = ~fine; /* unstable from the start: the branch ends at 0 */
     done = ends;
     fold_point(f);
     fold_tangent(f);
     memcpy(f->kept, f->s, bytes);
     memcpy(f->p_kept, f->p, bytes);
-    for (int count = 0; count < FOLD_STEPS && any(~done); count++) {
+    for (int count = 0; count < FOLD_STEPS && any(~done) && !cgam_bundle_stopped(g); count++) {
         vd to = alpha + step;
         to = pick_f64(to > alpha_max, alpha_max, to);
         for (int64_t i = 0; i < n; i++) f->s[i] = f->kept[i] + (to - alpha) * f->ds[i];
         vl good = ~done, settled = {0};
-        for (int k = 0; k < FOLD_NEWTON && any(good & ~settled); k++) {
+        for (int k = 0; k < FOLD_NEWTON && any(good & ~settled) && !cgam_bundle_stopped(g); k++) {
             good &= fold_newton(f, to, &change);
             settled |= change < 1e-10;
         }

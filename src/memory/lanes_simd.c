@@ -124,7 +124,7 @@ static void run_coupled(const cgam_bundle *g, cgam_lanes_coupled *w)
     vl active = mask_of(w->active);
     for (int l = 0; l < LANES; l++) w->iterations[l] = active[l] ? w->max_iter + 1 : 0;
     for (int64_t i = 1; i < n; i++) top = larger_f64(top, r[i]);
-    for (int iter = 1; iter <= w->max_iter && any(active); iter++) {
+    for (int iter = 1; iter <= w->max_iter && any(active) && !cgam_bundle_stopped(g); iter++) {
         vd sum, change = {0};
         weigh(n, m, V, beta, r, top, e, &sum, y);
         vd unit = feedback / sum, direct = gain0 * unit;

@@ -111,6 +111,7 @@ static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, 
         if (status != CGAM_OK) return status;
         int count = end - from < width ? (int)(end - from) : width;
         for (int64_t k = 0; k < u->alphas.count; k++) {
+            if (cgam_interrupted(study->env)) return CGAM_E_INTERRUPTED;
             gates(study, u->alphas.at[k], w, NULL);
             for (int l = 0; l < count; l++)
                 cgam_record_add(&record[2 * k], &record[2 * k + 1], from - first + l + 1,

@@ -304,6 +304,7 @@ static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, 
         for (int64_t a = 0; a < c->all.count; a++) {
             double alpha = c->all.at[a];
             bool again = false;
+            if (cgam_interrupted(study->env)) return CGAM_E_INTERRUPTED;
             cgam_coupling_alpha(study, alpha, w);
             for (int64_t k = 0; k < o->lambda.count; k++) {
                 int32_t place = c->place[k * c->all.count + a];
@@ -326,6 +327,7 @@ static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, 
         for (int64_t k = 0; k < o->lambda.count && from < o->fold_trials; k++) {
             double fold[CGAM_LANES_MAX];
             if (o->lambda.values[k] == 0) continue;
+            if (cgam_interrupted(study->env)) return CGAM_E_INTERRUPTED;
             cgam_coupling_fold(study, o->lambda.values[k], w, fold);
             for (int l = 0; l < count && from + l < o->fold_trials; l++)
                 record[c->folds + k * BLOCK + from - first + l] = fold[l];

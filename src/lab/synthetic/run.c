@@ -144,8 +144,13 @@ static cgam_status one_block(void *arg, int64_t i)
     if (cgam_interrupted(r->study->env))
         return cgam_fail(r->study->env, CGAM_E_INTERRUPTED, "stopped on request");
     void *room;
+    double *record = b->records + i * b->record;
     cgam_status status = room_take(r, &room);
-    if (status == CGAM_OK) status = b->block(r->study, b->arg, room, i, b->records + i * b->record);
+    memset(record, 0, (size_t)b->record * sizeof *record); /* here: all of them take seconds */
+    if (status == CGAM_OK) status = b->block(r->study, b->arg, room, i, record);
+    if (status == CGAM_OK &&
+        cgam_interrupted(r->study->env)) /* its record may be of half a block */
+        status = cgam_fail(r->study->env, CGAM_E_INTERRUPTED, "stopped on request");
     pthread_mutex_lock(&r->lock);
     if (room && status == CGAM_OK && r->rooms < ROOMS_MAX) {
         r->room[r->rooms++] = room;
@@ -250,7 +255,7 @@ cgam_status cgam_blocks_run(cgam_study *study, cgam_blocks *b)
 {
     const cgam_ranks *ranks = study->opts.ranks;
     run *r = cgam_zalloc(study->env, 1, sizeof *r);
-    b->records = cgam_zalloc(study->env, (size_t)b->count * (size_t)b->record, sizeof(double));
+    b->records = cgam_alloc(study->env, (size_t)b->count * (size_t)b->record, sizeof(double));
     bool *done = cgam_zalloc(study->env, (size_t)b->count, sizeof *done);
     cgam_status status = CGAM_OK;
     if (!r || !b->records || !done) status = cgam_fail_nomem(study->env, "results");

@@ -279,6 +279,7 @@ static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, 
         bool inside = in_window(o->sigma_q.values[cell]);
         window += inside;
         for (int64_t t = first; t < end && status == CGAM_OK; t += width) {
+            if (cgam_interrupted(study->env)) return CGAM_E_INTERRUPTED;
             cgam_separation_draw(study, u, set, cell, t, w);
             status = cgam_separation_recall(study, u, set, 0, u->lambdas, w);
             for (int l = 0; l < width && t + l < end && status == CGAM_OK; l++)

@@ -116,7 +116,7 @@ static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, 
     cgam_case *c = cgam_alloc(study->env, 1, sizeof *c);
     if (!c) return cgam_fail_nomem(study->env, "a case");
     cgam_status status = CGAM_OK;
-    for (int64_t k = from; k < to && status == CGAM_OK; k++) {
+    for (int64_t k = from; k < to && status == CGAM_OK && !cgam_interrupted(study->env); k++) {
         double margin;
         status = cgam_theorem_case(study, t, j, k, c, &margin);
         if (isnan(margin)) continue;

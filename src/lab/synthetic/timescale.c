@@ -258,6 +258,7 @@ static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, 
         w->before = from - first;
         w->count = end - from < width ? (int)(end - from) : width;
         for (int64_t k = 0; k < o->ratio.count; k++) {
+            if (cgam_interrupted(study->env)) return CGAM_E_INTERRUPTED;
             double *sums = record + k * PER_RATIO;
             double *finals = sums + SUMS * SAMPLES + FINALS * (from - first);
             flow(study, o->ratio.values[k], sums, w, right);
