@@ -117,6 +117,27 @@ static void *find_function(void *library, const char *name)
     return found;
 }
 
+/* Is there address space for so many bytes? */
+static bool has_space(size_t bytes)
+{
+    void *space = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (space != MAP_FAILED) munmap(space, bytes);
+    return space != MAP_FAILED;
+}
+
+static const size_t LIBRARIES = (size_t)1
+                                << 26; /* bytes: OpenBLAS, LAPACKE and the libraries they bring */
+
+/* No library was loaded: it is not there, or there is no memory for it. */
+static void name_trouble(void)
+{
+    outcome = CGAM_E_NOT_FOUND;
+    if (has_space(LIBRARIES)) return;
+    snprintf(trouble, sizeof trouble, "out of memory: BLAS and LAPACK take %zu MB of address space",
+             LIBRARIES >> 20);
+    outcome = CGAM_E_NOMEM;
+}
+
 static void load_libraries(void)
 {
     static const char *const lapacke[] = {"liblapacke.so.3", "liblapacke.so", NULL};
@@ -124,7 +145,7 @@ static void load_libraries(void)
     /* Some builds of OpenBLAS bring LAPACKE along. */
     void *lapack = blas && !dlsym(blas, "LAPACKE_dsyevd") ? open_first(lapacke) : blas;
     if (!blas || !lapack) {
-        outcome = CGAM_E_NOT_FOUND;
+        name_trouble();
         return;
     }
 #define FIND(name) *(void **)&cgam_blas.name = find_function(blas, "cblas_" #name);
@@ -152,10 +173,7 @@ bool cgam_blas_fits(int threads)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return true;
-    size_t bytes = (size_t)threads * BUFFER;
-    void *space = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (space != MAP_FAILED) munmap(space, bytes);
-    return space != MAP_FAILED;
+    return has_space((size_t)threads * BUFFER);
 }
 
 cgam_status cgam_blas_check_space(cgam_env *env)

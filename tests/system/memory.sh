@@ -20,9 +20,13 @@ within() { # MB WORDS...: runs cgam; its status, 124 or 137 = it did not end
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-for mb in 100 150 200 250 300 400 600; do
+for mb in 58 65 80 100 150 200 250 300 400 600; do
     code=$(within $mb --version)
-    [ "$code" = 0 ] && grep -q '^cgam [0-9]' "$scratch/out" || die "--version within $mb MB: status $code"
+    case $code in
+    0) grep -q '^cgam [0-9]' "$scratch/out" || die "--version within $mb MB says nothing" ;;
+    3) [ $mb -lt 80 ] && grep -q '^cgam version: out of memory: BLAS' "$scratch/err" || die "--version within $mb MB: $(cat "$scratch/err")" ;;
+    *) die "--version within $mb MB: status $code" ;;
+    esac
     code=$(within $mb demo)
     case $code in
     0) [ -s "$scratch/out" ] || die "demo within $mb MB says nothing" ;;
