@@ -31,17 +31,23 @@ static cgam_status check_cpu(cgam_env *env)
                      usable + 2);
 }
 
+void cgam_call_abandon(const cgam_call *call)
+{
+    if (call->folder) cgam_folder_unmake(call->folder, call->folder_there);
+}
+
 cgam_status cgam_call_run(cgam_call *call)
 {
     if (!call->doc) return cgam_fail_nomem(call->env, "the document");
     if (check_cpu(call->env) != CGAM_OK) return CGAM_E_ARG;
     const char *out = folder_of(call);
-    size_t there = out ? cgam_folder_there(out) : 0;
+    call->folder_there = out ? cgam_folder_there(out) : 0;
+    call->folder = out;
     (void)cgam_json_ran_short(); /* others */
     cgam_status status = call->verb->run(call);
     cgam_row_names_free(call->names);
     call->names = NULL;
-    if (status != CGAM_OK && out) cgam_folder_unmake(out, there); /* a refusal leaves nothing */
+    if (status != CGAM_OK) cgam_call_abandon(call); /* a failure leaves nothing */
     if (status == CGAM_OK && cgam_json_ran_short())
         status = cgam_fail_nomem(call->env, "the document");
     return status;

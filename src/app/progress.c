@@ -4,11 +4,15 @@
 #include "base/env.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { BAR = 30, EVERY = 15 /* seconds between lines that stay */ };
+
+static atomic_bool drawn; /* a verb has drawn a line of its own */
+static bool idle;         /* a line of cgam_line_idle is on the screen */
 
 /* A file or a pipe keeps what is written. */
 static bool stays(void)
@@ -40,6 +44,7 @@ void cgam_line_tell(cgam_line *line, double done, double seconds_left)
         fprintf(stderr, "%s: %.0f%%%s%s%s\n", line->what, 100 * done, of, *left ? ", " : "", left);
         return;
     }
+    drawn = true;
     int width = snprintf(text, sizeof text, "%-12s %s %3.0f%%%s  %s", line->what, bar, 100 * done,
                          of, left);
     fprintf(stderr, "\r%-*s", line->width, text); /* over all of the line before */
@@ -93,4 +98,18 @@ cgam_progress cgam_line_begin(cgam_line *line, cgam_tell shown)
     line->what = line->text;
     return shown.line || shown.to.report ? (cgam_progress){follow, line}
                                          : (cgam_progress){NULL, NULL};
+}
+
+void cgam_line_idle(const char *verb, double seconds)
+{
+    if (drawn || stays()) return;
+    fprintf(stderr, "\r%-12s running for %.0f s", verb, floor(seconds));
+    fflush(stderr);
+    idle = true;
+}
+
+void cgam_line_idle_clear(void)
+{
+    if (idle && !drawn) fprintf(stderr, "\r%*s\r", 12 + 32, "");
+    idle = false;
 }

@@ -30,4 +30,9 @@ void cgam_line_tell(cgam_line *line, double done, double seconds_left);
 cgam_progress cgam_line_begin(cgam_line *line, cgam_tell shown);
 void cgam_line_clear(cgam_line *line); /* removes it from the screen */
 
+/* Draws on a terminal that a verb has been running for so many seconds, unless the verb draws a line itself. For another
+ * thread than the verb's; the caller allows one call at a time of these two. */
+void cgam_line_idle(const char *verb, double seconds);
+void cgam_line_idle_clear(void);
+
 #endif

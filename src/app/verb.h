@@ -28,11 +28,13 @@ typedef struct cgam_call {
     const cgam_verb *verb;
     cgam_env *env;
     const cgam_args *args;
-    json_t *doc;        /* an object to fill */
-    bool negative;      /* set: done, but the answer is no (exit status 1) */
-    cgam_tell progress; /* who hears of it */
-    cgam_ranks *ranks;  /* that make the same call; NULL: one process */
-    cgam_shelf *shelf;  /* banks and gates that stay between calls; NULL: none do */
+    json_t *doc;         /* an object to fill */
+    bool negative;       /* set: done, but the answer is no (exit status 1) */
+    cgam_tell progress;  /* who hears of it */
+    cgam_ranks *ranks;   /* that make the same call; NULL: one process */
+    const char *folder;  /* that it writes into; NULL: none */
+    size_t folder_there; /* bytes of that path that were there before */
+    cgam_shelf *shelf;   /* banks and gates that stay between calls; NULL: none do */
     cgam_row_names
         *names; /* of the bank, once they were asked for and are not the shelf's; the call's */
     FILE *out;  /* where a verb that goes on may say that it has begun; NULL: nowhere */
@@ -57,7 +59,8 @@ struct cgam_verb {
     const char *more;         /* paragraphs after them: app/about/MORE.txt; NULL: none */
     const cgam_param *params; /* NULL: only the common ones */
     cgam_verb_ranks ranks;
-    bool local; /* only for the user of this machine: it fetches, or talks to a terminal */
+    bool local;  /* only for the user of this machine: it fetches, or talks to a terminal */
+    bool drains; /* after a signal it finishes what it has begun, in a time that it bounds itself */
     cgam_status (*run)(cgam_call *call);
     /* The document for people: the template (lab/fill.h) app/text/TEXT.txt, where NULL is the verb's name, with - for
      * blanks; or a function where that is not enough. */
@@ -75,6 +78,8 @@ void cgam_verb_print(const cgam_verb *verb, const json_t *doc, FILE *to);
 
 /* Runs call->verb, which fills call->doc; CGAM_E_NOMEM where the document could not take everything. */
 CGAM_NODISCARD cgam_status cgam_call_run(cgam_call *call);
+/* Removes the folders that the call has made, if they are empty. For a program that ends while the call runs. */
+void cgam_call_abandon(const cgam_call *call);
 
 /* What the verb serve runs. The server is a part of the program, not of the library, and puts itself
  * here before main. NULL: there is none. */

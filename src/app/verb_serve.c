@@ -62,6 +62,7 @@ static cgam_status serve_verbs(cgam_call *call)
 const cgam_verb cgam_verb_serve = {
     .name = "serve",
     .local = true,
+    .drains = true,
     .params = params,
     .run = serve_verbs,
 };

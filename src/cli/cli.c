@@ -5,35 +5,22 @@
 #include "app/verbs.h"
 #include "base/blas.h"
 #include "base/env.h"
+#include "cli/watch.h"
 #include "lm/model.h"
 
 #include <fcntl.h>
 #include <locale.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { DONE = 0, NEGATIVE = 1, BAD_INPUT = 2, MACHINE = 3 };
 
-static atomic_bool stopping; /* set on whatever thread the signal finds, read on all */
-static cgam_ranks *team;     /* NULL: one process */
+static cgam_ranks *team; /* NULL: one process */
 
 /* Does this process print for all ranks? */
 static bool is_speaker(void) { return !team || team->rank == 0; }
-
-static void on_signal(int number)
-{
-    (void)number;
-    stopping = true;
-}
-
-static bool interrupted(void *user)
-{
-    (void)user;
-    return stopping;
-}
 
 /* If a standard stream is closed, the next file that is opened would get its number and what is printed. /dev/null takes
  * the number instead, opened so that using it fails as a closed stream does. */
@@ -42,17 +29,6 @@ static void hold_streams(void)
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         if (fcntl(fd, F_GETFD) < 0)
             (void)open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
-}
-
-/* The first SIGINT or SIGTERM asks to stop; a second one has its default effect. */
-static void catch_signals(void)
-{
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    signal(SIGPIPE, SIG_IGN); /* writes fail instead, and are reported */
-    signal(SIGXFSZ, SIG_IGN);
 }
 
 /* A model that passes our checks and still aborts libllama is bad input. */
@@ -74,22 +50,39 @@ static int exit_code(cgam_status status, bool negative)
     }
 }
 
-/* Prints one line on standard error. An error of help names no verb. */
+/* "cgam VERB: ", with which all errors begin. An error of help names no verb. */
+static void print_origin(const cgam_verb *verb, FILE *to)
+{
+    bool colours = cgam_help_colours(stderr), named = verb && verb != &cgam_verb_help;
+    fprintf(to, "%scgam%s%s%s:%s ", colours ? "\033[1;31m" : "", team ? "-mpi" : "",
+            named ? " " : "", named ? verb->name : "", colours ? "\033[0m" : "");
+}
+
+/* Prints one line on standard error. */
 static int print_error(const cgam_verb *verb, cgam_env *env, cgam_status status)
 {
     const char *message = "";
     if (env) message = cgam_env_message(env);
-    else if (status == CGAM_E_NOT_FOUND) cgam_blas_load(&message); /* there is no env without it */
-    bool colours = cgam_help_colours(stderr), named = verb && verb != &cgam_verb_help;
+    else (void)cgam_blas_load(&message); /* there is no env without it */
     if ((status == CGAM_E_INTERRUPTED && !team) || !*message) message = cgam_status_text(status);
     if (is_speaker() || !env) { /* without an env, ranks cannot tell each other */
-        fprintf(stderr, "%scgam%s%s%s:%s ", colours ? "\033[1;31m" : "", team ? "-mpi" : "",
-                named ? " " : "", named ? verb->name : "", colours ? "\033[0m" : "");
+        print_origin(verb, stderr);
         if (!env && team) fprintf(stderr, "rank %d: ", team->rank);
         cgam_help_message(status == CGAM_E_NOMEM ? NULL : verb, message, stderr);
         fputc('\n', stderr);
     }
     return exit_code(status, false);
+}
+
+/* The line of a verb that has to be ended, in text [size]; empty for the ranks that do not speak. */
+static void make_last_line(const cgam_verb *verb, char *text, size_t size)
+{
+    FILE *to = is_speaker() ? fmemopen(text, size, "w") : NULL;
+    text[0] = '\0';
+    if (!to) return;
+    print_origin(verb, to);
+    fprintf(to, "%s\n", cgam_status_text(CGAM_E_INTERRUPTED));
+    fclose(to);
 }
 
 /* --threads is needed before there is an env to parse with, so it is looked up by hand; the real
@@ -128,12 +121,15 @@ static int run_verb(const cgam_verb *verb, int argc, const char *const *argv, FI
     cgam_env *env = NULL;
     cgam_env_opts opts = cgam_env_opts_default();
     opts.threads = threads_wanted(argc, argv);
-    opts.interrupted = interrupted;
+    opts.interrupted = cgam_watch_stopping;
     cgam_status status = cgam_env_new(&opts, &env);
     if (status != CGAM_OK) return print_error(verb, NULL, status);
     cgam_args *args = NULL;
     cgam_call call = {.verb = verb, .env = env, .doc = json_object(), .out = to, .ranks = team};
+    char last_line[160];
     call.progress.line = is_speaker();
+    make_last_line(verb, last_line, sizeof last_line);
+    cgam_watch_begin(&call, MACHINE, last_line);
     status = cgam_args_parse(env, verb, argc, argv, &args);
     call.args = args;
     if (status == CGAM_OK && team && verb->ranks == CGAM_RANKS_NONE)
@@ -144,6 +140,7 @@ static int run_verb(const cgam_verb *verb, int argc, const char *const *argv, FI
         status = cgam_call_run(&call);
     if (status == CGAM_OK && verb->ranks >= CGAM_RANKS_ALL) put_ranks(call.doc);
     status = cgam_ranks_end(env, team, status);
+    cgam_watch_end();
     int code = exit_code(status, call.negative);
     if (status != CGAM_OK) {
         print_error(verb, env, status);
@@ -214,7 +211,9 @@ int cgam_cli(int argc, char **argv, cgam_ranks *ranks)
     team = ranks;
     setlocale(LC_NUMERIC, "C");
     hold_streams();
-    catch_signals();
+    signal(SIGPIPE, SIG_IGN); /* writes fail instead, and are reported */
+    signal(SIGXFSZ, SIG_IGN);
+    cgam_watch_start();
     cgam_llama_last_words(on_last_words);
     return close_output(run_words(argc > 1 ? argc - 1 : 0, (const char *const *)argv + 1));
 }

@@ -7,6 +7,8 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -196,16 +198,48 @@ struct cgam_outfile {
     char *target;  /* links resolved */
     char *temp;    /* a name beside it; on the way to the target, or until then */
     bool nameless; /* the file has none before the commit, so that a killed program leaves none */
-    bool made;     /* a file has the name temp */
-    int error;     /* the first errno of a failing write */
-    cgam_outfile *next; /* of its group */
+    atomic_bool made;             /* a file has the name temp */
+    int error;                    /* the first errno of a failing write */
+    cgam_outfile *next;           /* of its group */
+    cgam_outfile *before, *after; /* of all that are being written */
 };
 
 static _Thread_local cgam_outgroup *group_here; /* NULL: a commit is a commit */
 
+/* All files that are being written, of all threads. */
+static pthread_mutex_t written_lock = PTHREAD_MUTEX_INITIALIZER;
+static cgam_outfile *written;
+
+static void enter_written(cgam_outfile *out)
+{
+    pthread_mutex_lock(&written_lock);
+    out->after = written;
+    if (written) written->before = out;
+    written = out;
+    pthread_mutex_unlock(&written_lock);
+}
+
+static void leave_written(cgam_outfile *out)
+{
+    pthread_mutex_lock(&written_lock);
+    if (out->after) out->after->before = out->before;
+    if (out->before) out->before->after = out->after;
+    else if (written == out) written = out->after;
+    pthread_mutex_unlock(&written_lock);
+}
+
+void cgam_outfiles_remove_temporary(void)
+{
+    pthread_mutex_lock(&written_lock);
+    for (cgam_outfile *out = written; out; out = out->after)
+        if (out->made) unlink(out->temp);
+    pthread_mutex_unlock(&written_lock);
+}
+
 static void outfile_free(cgam_outfile *out)
 {
     if (!out) return;
+    leave_written(out);
     if (out->stream) fclose(out->stream);
     if (out->temp && out->made) unlink(out->temp);
     cgam_free(out->env, out->buffer);
@@ -372,6 +406,7 @@ cgam_status cgam_outfile_begin(cgam_env *env, const char *path, cgam_outfile **r
     }
     /* The new file is never more open to others than the old one; permissions taken by umask are restored if possible. */
     if (replaces) fchmod(fd, mode);
+    enter_written(out);
     *result = out;
     return CGAM_OK;
 }

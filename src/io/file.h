@@ -79,5 +79,7 @@ typedef struct cgam_outgroup {
 void cgam_outgroup_begin(cgam_outgroup *group);
 CGAM_NODISCARD cgam_status cgam_outgroup_end(cgam_outgroup *group, cgam_status status);
 void cgam_outfile_abandon(cgam_outfile *out); /* removes the temporary; NULL is fine */
+/* Removes the temporaries of all files that are being written. For a program that ends at once: commits fail from here on. */
+void cgam_outfiles_remove_temporary(void);
 
 #endif
