@@ -22,7 +22,8 @@ enum {
     READ_SECONDS = 30,   /* for a request to arrive, and between two */
     DRAIN_SECONDS = 10,  /* for verbs to end by themselves */
     SEND_SECONDS = 5,    /* for their answers to go */
-    TICK_MS = 200,
+    TICK_MS = 100,
+    MACHINE = 3, /* the exit status when a verb did not stop */
     BACKLOG = 1024
 };
 
@@ -154,7 +155,16 @@ static void wait_for_end(cgam_call *call, cgam_server *server)
     while (!cgam_interrupted(call->env)) {
         (void)poll(NULL, 0, TICK_MS);
         cgam_http_sweep(server, most);
+        cgam_work_sweep(server);
     }
+}
+
+/* Verbs that do not stop hold the env and its threads: nothing can be freed. Their requests are answered. */
+static void end_at_once(int left)
+{
+    cgam_outfiles_remove_temporary();
+    fprintf(stderr, "cgam serve: ended while %d verb%s still ran\n", left, left == 1 ? "" : "s");
+    _exit(MACHINE);
 }
 
 /* New requests are answered with 503 meanwhile. MHD_quiesce_daemon would leave them waiting, and races with
@@ -162,9 +172,10 @@ static void wait_for_end(cgam_call *call, cgam_server *server)
 static void stop_server(cgam_server *server)
 {
     atomic_store(&server->draining, true);
-    cgam_work_drain(server, DRAIN_SECONDS);
+    int left = cgam_work_drain(server, DRAIN_SECONDS);
     double until = cgam_clock() + SEND_SECONDS;
     while (atomic_load(&server->exchange_count) > 0 && cgam_clock() < until) (void)poll(NULL, 0, 5);
+    if (left > 0) end_at_once(left);
     if (server->daemon) MHD_stop_daemon(server->daemon);
     cgam_work_stop(server);
     cgam_model_pool_end(server);

@@ -125,13 +125,15 @@ typedef struct cgam_exchange {
     const char *below;  /* the path below a route that has some */
     enum MHD_Result (*route)(struct cgam_exchange *exchange); /* NULL: a verb */
     atomic_int holders;
-    struct cgam_exchange *next; /* in the queue */
+    struct cgam_exchange *next; /* in the queue, or of those that run */
+    double told;                /* when the sweep first saw that it must stop; 0: not yet */
     pthread_mutex_t lock;       /* guards all below */
     cgam_stage stage;
     bool gone;      /* the client has closed its side */
     bool suspended; /* the connection, until there are more events */
     double looked;  /* when we last checked that the client is there */
     bool late;      /* stopped by its deadline */
+    bool writes;    /* below the root: limit is the server's out_timeout */
     int code;       /* of the answer */
     bool negative;
     char *text;                               /* malloc'd: the answer, or events not yet sent */
@@ -144,8 +146,11 @@ typedef struct cgam_exchange {
 /* Suspends a request's connection and queues it for a worker. False: too many are waiting, or the server ends. */
 bool cgam_work_add(cgam_server *server, cgam_exchange *exchange);
 CGAM_NODISCARD cgam_status cgam_work_start(cgam_server *server, int workers);
-/* Waits so many seconds for running verbs to end, then stops them. */
-void cgam_work_drain(cgam_server *server, double seconds);
+/* Answers requests whose verb must stop and has not done so soon after: it is inside a piece of work that cannot be
+ * cut. The verb goes on and its result is dropped; until then it counts against --max-requests. */
+void cgam_work_sweep(cgam_server *server);
+/* Waits so many seconds for running verbs to end, then stops them. Gives how many still run STOP_SECONDS later. */
+int cgam_work_drain(cgam_server *server, double seconds);
 void cgam_work_stop(cgam_server *server);
 void cgam_exchange_release(cgam_exchange *exchange);
 /* Must the verb that runs for it stop? */
@@ -189,7 +194,7 @@ struct cgam_server {
     /* work.c */
     pthread_mutex_t work_lock;
     pthread_cond_t work_there, work_done;
-    cgam_exchange *first, *last;
+    cgam_exchange *first, *last, *first_running;
     int waiting, running, workers;
     bool ending;
     pthread_t *threads;

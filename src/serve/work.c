@@ -9,7 +9,10 @@
 #include <string.h>
 
 static const double LOOK_EVERY = 0.02; /* seconds between checks of the client */
-enum { BEHIND = 1 << 16 };             /* unread bytes from which on progress events are dropped */
+static const double STOP_AFTER = 0.4;  /* seconds in which a verb should notice that it must stop */
+static const double STOP_SECONDS = 1.5; /* for verbs to end when the server does */
+static const double SWEEP_EVERY = 0.1;
+enum { BEHIND = 1 << 16 }; /* unread bytes from which on progress events are dropped */
 
 char *cgam_error_text(int code, const char *message)
 {
@@ -85,7 +88,8 @@ static void resume_reader(cgam_exchange *exchange)
 static void send_event(cgam_exchange *exchange, const char *event, const char *data, bool last)
 {
     pthread_mutex_lock(&exchange->lock);
-    bool skip = !last && exchange->text_size - exchange->text_at > BEHIND;
+    bool skip = exchange->stage == CGAM_STAGE_DONE ||
+                (!last && exchange->text_size - exchange->text_at > BEHIND);
     bool fine =
         skip ||
         (append_text(exchange, "event: ", 7) && append_text(exchange, event, strlen(event)) &&
@@ -168,7 +172,9 @@ static void set_answer(cgam_exchange *exchange, int code, bool negative, char *t
     if (!text) code = MHD_HTTP_INTERNAL_SERVER_ERROR;
     pthread_mutex_lock(&exchange->lock);
     bool stream = exchange->stage == CGAM_STAGE_STREAM;
-    if (!stream) {
+    if (exchange->stage == CGAM_STAGE_DONE) { /* the sweep has answered */
+        free(text);
+    } else if (!stream) {
         exchange->code = code;
         exchange->negative = negative;
         exchange->text = text;
@@ -182,17 +188,22 @@ static void set_answer(cgam_exchange *exchange, int code, bool negative, char *t
     free(text);
 }
 
+static void format_stop(const cgam_exchange *exchange, char *message, size_t size)
+{
+    if (exchange->late)
+        snprintf(message, size, "stopped after %g seconds, as %stimeout says", exchange->limit,
+                 exchange->writes ? "out-" : "");
+    else
+        snprintf(message, size, "stopped: the %s",
+                 exchange->gone ? "client has gone" : "server ends");
+}
+
 static void set_error(cgam_exchange *exchange, cgam_status status, const cgam_request *request)
 {
     char message[CGAM_MESSAGE_MAX + 64];
     cgam_server *server = exchange->server;
     cgam_env_message_copy(server->env, message, sizeof message);
-    if (status == CGAM_E_INTERRUPTED && exchange->late)
-        snprintf(message, sizeof message, "stopped after %g seconds, as %stimeout says",
-                 exchange->limit, request->writes ? "out-" : "");
-    else if (status == CGAM_E_INTERRUPTED)
-        snprintf(message, sizeof message, "stopped: the %s",
-                 exchange->gone ? "client has gone" : "server ends");
+    if (status == CGAM_E_INTERRUPTED) format_stop(exchange, message, sizeof message);
     else if (!*message) snprintf(message, sizeof message, "%s", cgam_status_text(status));
     char *hidden;
     if (!cgam_catalog_hide_paths(&server->catalog, message, &hidden)) {
@@ -216,7 +227,10 @@ static void run_exchange(cgam_exchange *exchange)
     cgam_failure_here()->env = 0; /* of a request before */
     cgam_status status = cgam_request_read(&request, &server->catalog, exchange->verb,
                                            exchange->body, exchange->size);
+    pthread_mutex_lock(&exchange->lock);
+    exchange->writes = request.writes;
     if (request.writes) exchange->limit = server->out_timeout;
+    pthread_mutex_unlock(&exchange->lock);
     if (status == CGAM_OK)
         status = cgam_args_json(server->env, exchange->verb, request.options, &args);
     if (status == CGAM_OK && shall_stop(exchange)) status = CGAM_E_INTERRUPTED;
@@ -251,6 +265,46 @@ static void run_exchange(cgam_exchange *exchange)
 
 /* ---- the queue --------------------------------------------------------------------------------- */
 
+static void leave_running(cgam_server *server, const cgam_exchange *exchange)
+{
+    cgam_exchange **at = &server->first_running;
+    while (*at != exchange) at = &(*at)->next;
+    *at = exchange->next;
+}
+
+/* A verb that is past its time: answers in its place. */
+static void answer_stopped(cgam_exchange *exchange)
+{
+    char message[160];
+    format_stop(exchange, message, sizeof message);
+    char *text = cgam_error_text(MHD_HTTP_SERVICE_UNAVAILABLE, message);
+    set_answer(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, false, text, text ? strlen(text) : 0);
+}
+
+static void sweep_list(cgam_exchange *first)
+{
+    double now = cgam_clock();
+    for (cgam_exchange *exchange = first; exchange; exchange = exchange->next) {
+        if (!cgam_exchange_must_stop(exchange)) continue;
+        if (exchange->told == 0) exchange->told = now;
+        else if (now - exchange->told > STOP_AFTER) answer_stopped(exchange);
+    }
+}
+
+/* The lock is held. */
+static void sweep_all(cgam_server *server)
+{
+    sweep_list(server->first);
+    sweep_list(server->first_running);
+}
+
+void cgam_work_sweep(cgam_server *server)
+{
+    pthread_mutex_lock(&server->work_lock);
+    sweep_all(server);
+    pthread_mutex_unlock(&server->work_lock);
+}
+
 static void *run_worker(void *user)
 {
     cgam_server *server = user;
@@ -264,10 +318,13 @@ static void *run_worker(void *user)
         if (!server->first) server->last = NULL;
         server->waiting--;
         server->running++;
+        exchange->next = server->first_running;
+        server->first_running = exchange;
         pthread_mutex_unlock(&server->work_lock);
         run_exchange(exchange);
-        cgam_exchange_release(exchange);
         pthread_mutex_lock(&server->work_lock);
+        leave_running(server, exchange);
+        cgam_exchange_release(exchange);
         server->running--;
         pthread_cond_broadcast(&server->work_done);
     }
@@ -305,19 +362,23 @@ cgam_status cgam_work_start(cgam_server *server, int workers)
     return CGAM_OK;
 }
 
-void cgam_work_drain(cgam_server *server, double seconds)
+int cgam_work_drain(cgam_server *server, double seconds)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += (time_t)seconds;
-    int late = 0;
+    double until = cgam_clock() + seconds, end = until + STOP_SECONDS;
     pthread_mutex_lock(&server->work_lock);
-    while (server->waiting + server->running > 0) {
-        if (!late) late = pthread_cond_timedwait(&server->work_done, &server->work_lock, &until);
-        else pthread_cond_wait(&server->work_done, &server->work_lock);
-        if (late) atomic_store(&server->stopping, true);
+    for (double now; server->waiting + server->running > 0 && (now = cgam_clock()) < end;) {
+        struct timespec tick;
+        clock_gettime(CLOCK_REALTIME, &tick);
+        tick.tv_nsec += (long)(1e9 * SWEEP_EVERY);
+        tick.tv_sec += tick.tv_nsec / 1000000000;
+        tick.tv_nsec %= 1000000000;
+        (void)pthread_cond_timedwait(&server->work_done, &server->work_lock, &tick);
+        if (now > until) atomic_store(&server->stopping, true);
+        sweep_all(server);
     }
+    int left = server->waiting + server->running;
     pthread_mutex_unlock(&server->work_lock);
+    return left;
 }
 
 void cgam_work_stop(cgam_server *server)
