@@ -6,6 +6,7 @@
 #include "base/blas.h"
 #include "base/env.h"
 #include "cli/watch.h"
+#include "io/journal.h"
 #include "lm/model.h"
 
 #include <fcntl.h>
@@ -191,9 +192,53 @@ static int print_help(int count, const char *const *words, FILE *to)
     return run_verb(&cgam_verb_help, n, asked, to);
 }
 
+/* May a rank be given this option with another value? Its part of a bank, where it writes, how many threads it has. */
+static bool is_own(const cgam_param *param)
+{
+    return param && (param->input == CGAM_INPUT_BANK || param->writes ||
+                     strcmp(param->name, "threads") == 0);
+}
+
+/* A number of the verb and of its options that all ranks must share; "--beta 2" and "--beta=2" are the same. */
+static uint64_t digest_words(int count, const char *const *words)
+{
+    int used;
+    const cgam_verb *verb = cgam_verb_find(count, words, &used);
+    uint64_t digest = cgam_hash(0, &used, sizeof used);
+    for (int i = 0; i < count; i++) {
+        const char *word = words[i];
+        size_t length = strncmp(word, "--", 2) == 0 ? strcspn(word, "=") : strlen(word);
+        const cgam_param *param = verb && i >= used && length > 2 && strncmp(word, "--", 2) == 0
+                                      ? cgam_verb_param_named(verb, word + 2, length - 2)
+                                      : NULL;
+        bool joined = word[length] == '=';
+        if (is_own(param)) {
+            i += !joined && param->kind != CGAM_FLAG;
+            continue;
+        }
+        digest = cgam_hash(digest, word, length);
+        digest = cgam_hash(digest, "", 1);
+        if (joined) digest = cgam_hash(digest, word + length + 1, strlen(word + length + 1) + 1);
+    }
+    return digest;
+}
+
+/* Ranks that were given different words would wait for messages that never come, or join answers to different questions. */
+static bool check_same_words(int count, const char *const *words)
+{
+    uint64_t mine = team ? digest_words(count, words) : 0, all[] = {mine, ~mine};
+    if (!team || (team->merge(team->user, all, 2) && all[0] == mine && all[1] == ~mine))
+        return true;
+    if (is_speaker())
+        fprintf(stderr, "cgam-mpi: ranks were given different verbs or options; "
+                        "only bank, out and threads may differ\n");
+    return false;
+}
+
 static int run_words(int count, const char *const *words)
 {
     int used;
+    if (!check_same_words(count, words)) return BAD_INPUT;
     const cgam_verb *verb = cgam_verb_find(count, words, &used);
     if (count > 0 && is_either(words[0], "--version", "-V"))
         return run_verb(&cgam_verb_version, count - 1, words + 1, stdout);

@@ -63,6 +63,12 @@ def main():
     fails("another shape", 2, ["rank 1: narrow.npy", "24"], (1, *recall("Z.npy")), (1, *recall("narrow.npy")))
     fails("a hole", 2, ["rank 2: holed.npy: nan at row 4700, column 3"], (3, *recall("holed.npy")))
     fails("bad usage", 2, ["--beta"], (3, *recall("Z.npy", "--beta", "-1")))
+    # words that differ: nobody waits for anybody, and there is no answer to half a question
+    fails("another beta", 2, ["different"], (1, *recall("Z.npy", "--beta", "1")), (2, *recall("Z.npy", "--beta", "2")))
+    fails("another query", 2, ["different"], (2, *recall("Z.npy")), (1, *recall("Z.npy", query="many.npy")))
+    fails("another verb", 2, ["different"], (1, *recall("Z.npy")), (1, PROGRAM, "inspect", "--bank", "Z.npy"))
+    fails("help on one", 2, ["different"], (1, *recall("Z.npy")), (1, PROGRAM, "recall", "--help"))
+    fails("no verb on one", 2, ["different"], (1, *recall("Z.npy")), (1, PROGRAM))
     fails("one process's work", 2, ["ranks"], (2, PROGRAM, "serve"))
     if not os.environ.get("CGAM_SANITIZE"):  # which reserve more than any limit
         greedy = recall("Z.npy", "--top", "5000", query="many.npy")  # lists of 2.4 GB
