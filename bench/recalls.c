@@ -12,6 +12,7 @@
 #include <math.h>
 #include <time.h>
 
+enum { LOOK_EVERY = 1 << 16 }; /* numbers between two looks at whether to stop */
 enum { ITERATIONS_SHORT = 2, ITERATIONS_LONG = 6 };
 enum { BATCH = 64, GEMM = 1024, EXPS = 1 << 20, SLICES = 16, BURNS = 1 << 21 };
 static const double GRAM_WORK = 3.4e10; /* multiply-adds of the gate set-up that is measured */
@@ -199,8 +200,10 @@ static cgam_status make_rows(void *arg, int64_t slice)
     cgam_rng rng = cgam_rng_stream(b->seed, (uint64_t)slice);
     int64_t count = b->n * b->d, end = count * (slice + 1) / SLICES;
     double size = sqrt(3.0 / (double)b->d); /* uniform entries of variance 1/d */
-    for (int64_t i = count * slice / SLICES; i < end; i++)
+    for (int64_t i = count * slice / SLICES; i < end; i++) {
+        if (i % LOOK_EVERY == 0 && cgam_interrupted(b->env)) return CGAM_E_INTERRUPTED;
         b->Z[i] = (float)(size * (2 * cgam_rng_uniform(&rng) - 1));
+    }
     return CGAM_OK;
 }
 
@@ -211,6 +214,7 @@ static cgam_status halve_rows(void *arg, int64_t slice)
     int64_t count = b->n * b->d, end = count * (slice + 1) / SLICES;
     for (int64_t i = count * slice / SLICES; i < end; i++) {
         double z = (double)b->Z[i];
+        if (i % LOOK_EVERY == 0 && cgam_interrupted(b->env)) return CGAM_E_INTERRUPTED;
         cgam_narrow(CGAM_BF16, &z, 1, &b->half[i]);
     }
     return CGAM_OK;

@@ -19,10 +19,9 @@ BEGIN = 2.0          # seconds into the verb
 LONG = {
     "recall": {"bank": "square", "query": "one", "mode": "coupled", "alpha": 0.1, "certify": True},
     "inspect": {"bank": "square", "alpha": 0.1},
-    "map": {"bank": "tall", "grid": 1001, "gates": "settled", "alpha": 0.1, "beta": 4},
+    "map": {"bank": "tall", "grid": 400, "gates": "settled", "alpha": 0.1, "beta": 4},
     "landscape": {"bank": "square", "query": "one", "alpha": 0.1},
     "report": {"scale": 50, "figures": "no", "out": "page"},
-    "study": {"kind": "coupled", "n": 2048, "out": "any"},
     "study separation": {"banks": 512, "out": "separation"},
     "study competition": {"trials": 10**6, "out": "competition"},
     "study coupled": {"n": 2048, "out": "coupled"},
@@ -33,13 +32,13 @@ LONG = {
     "study convergence": {"trials": 10**5, "out": "convergence"},
     "study annealing": {"trials": 10**5, "out": "annealing"},
     "study sparse": {"trials": 10**5, "out": "sparse"},
-    "net run": {"FILE": "net", "t-end": 1e9, "sample": 1e9, "method": "rk4"},
+    "net run": {"FILE": "net"},
     "bench": {"rows": 64000, "columns": 2048, "runs": 100},
     "bank pack": {"from": "large", "dtype": "f64", "alpha": 0.1, "out": "packed.safetensors"},
 }
 QUICK = ["inspect", "landscape", "study coupled", "study separation"]
 # Verbs that end within a second whatever their options, that wait for a network or a model, or that go on for ever by design.
-SHORT = ["bank show", "bank names", "net show", "demo", "help", "completion", "version", "bank add", "bank put", "bank drop",
+SHORT = ["study", "bank show", "bank names", "net show", "demo", "help", "completion", "version", "bank add", "bank put", "bank drop",
          "data get", "lm get", "serve"]
 
 
@@ -59,8 +58,18 @@ def make_inputs(where, quick):
         if name == "square":
             np.save(f"{where}/one.npy", Z[0])
             paths["one"] = f"{where}/one.npy"
-    paths["net"] = f"{os.environ['CGAM_SRC']}/examples/two_stage.json"
+    paths["net"] = f"{where}/net.json"
+    with open(paths["net"], "w", encoding="utf-8") as f:
+        json.dump(long_net(), f)
     return paths
+
+
+def long_net():
+    """The network of examples/, for a hundred million steps."""
+    with open(f"{os.environ['CGAM_SRC']}/examples/two_stage.json", encoding="utf-8") as f:
+        net = json.load(f)
+    net["flow"] = {"t_end": 1e6, "method": "rk4", "step": 0.01, "max_steps": 10**9, "steady": 0, "sample": 1e6}
+    return net
 
 
 def words_of(verb, paths, where):
@@ -69,7 +78,7 @@ def words_of(verb, paths, where):
         value = paths.get(value, value) if isinstance(value, str) else value
         if name == "out":
             value = f"{where}/{value}"
-        if name.isupper() or verb == "study" and name == "kind":
+        if name.isupper():
             words.append(str(value))
         else:
             words += [f"--{name}"] if value is True else [f"--{name}", str(value)]
@@ -107,8 +116,7 @@ def body_of(verb):
     ids = {"square": "square", "tall": "tall", "one": "rows:0"}
     options = {k: ids.get(v, v) if isinstance(v, str) else v for k, v in LONG[verb].items()}
     if "FILE" in options:
-        with open(f"{os.environ['CGAM_SRC']}/examples/two_stage.json", encoding="utf-8") as f:
-            options["FILE"] = json.load(f)
+        options["FILE"] = long_net()
     return json.dumps(options)
 
 
