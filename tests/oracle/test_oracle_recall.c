@@ -321,8 +321,8 @@ static void about_refusal(oracle_case *k)
         if (strcmp(oracle_text(entry, "regime"), "supercritical") != 0) continue;
         const cgam_recall_opts opts = options(k, entry, CGAM_COUPLED);
         cgam_recall *plan = NULL;
-        CHECK_FAILS(k->env, CGAM_E_NOT_POSITIVE, cgam_recall_new(k->bank, &opts, &plan));
-        CHECK_MESSAGE(k->env, "alpha_crit");
+        CHECK_REFUSED(k->env, CGAM_E_NOT_POSITIVE, "alpha_crit",
+                      cgam_recall_new(k->bank, &opts, &plan));
         ORACLE_TRUE(k, plan == NULL);
     }
 }

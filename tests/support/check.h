@@ -87,6 +87,13 @@ int check_run_tests(void);
 /* The env's last message contains the words. */
 #define CHECK_MESSAGE(env, words) check_message((env), (words), __FILE__, __LINE__)
 
+/* The call returns the status named, and leaves a message that contains the words: names and numbers, not the sentence. */
+#define CHECK_REFUSED(env, status, words, call)                                                    \
+    do {                                                                                           \
+        CHECK_FAILS(env, status, call);                                                            \
+        CHECK_MESSAGE(env, words);                                                                 \
+    } while (0)
+
 void check_close(double got, double want, double allowed, const char *what, const char *file,
                  int line);
 void check_rel(double got, double want, double rel, const char *what, const char *file, int line);

@@ -131,8 +131,7 @@ TEST_ENV(headers_of_arrays)
     char text[CGAM_SHAPE_TEXT], little[4] = "";
     size_t used = 0;
     CHECK_STATUS(env, cgam_array_open(env, scratch("t.npy"), &whole));
-    CHECK_FAILS(env, CGAM_E_VALUE, cgam_array_reals(env, "t", &whole));
-    CHECK_MESSAGE(env, "-9007199254740993");
+    CHECK_REFUSED(env, CGAM_E_VALUE, "-9007199254740993", cgam_array_reals(env, "t", &whole));
     cgam_array_close(env, &whole);
     assert_string_equal(cgam_shape_text(0, NULL, text), "scalar");
     cgam_text_add(little, sizeof little, &used, "%s", "long");
@@ -322,15 +321,14 @@ TEST_ENV(keys_of_another_kind)
     CHECK_FAILS(env, CGAM_E_FORMAT, parse_key(env, "general.alignment", CGAM_GGUF_U32, true, &g));
     CHECK_FAILS(env, CGAM_E_FORMAT, parse_key(env, "general.alignment", CGAM_GGUF_U16, false, &g));
     for (int align = 0; align < 8; align += 3) { /* 0, 3, 6 */
-        CHECK_FAILS(
-            env, CGAM_E_FORMAT,
+        CHECK_REFUSED(
+            env, CGAM_E_FORMAT, "general.alignment is no power of two",
             parse_number(env, "general.alignment", CGAM_GGUF_U32, false, (uint8_t)align, &g));
-        CHECK_MESSAGE(env, "general.alignment is no power of two");
     }
-    CHECK_FAILS(env, CGAM_E_FORMAT, parse_key(env, "a", CGAM_GGUF_ARRAY, true, &g));
-    CHECK_MESSAGE(env, "an array of no type that there is");
-    CHECK_FAILS(env, CGAM_E_FORMAT, parse_key(env, "a", CGAM_GGUF_KINDS, false, &g));
-    CHECK_MESSAGE(env, "a value of no type that there is");
+    CHECK_REFUSED(env, CGAM_E_FORMAT, "an array of no type that there is",
+                  parse_key(env, "a", CGAM_GGUF_ARRAY, true, &g));
+    CHECK_REFUSED(env, CGAM_E_FORMAT, "a value of no type that there is",
+                  parse_key(env, "a", CGAM_GGUF_KINDS, false, &g));
     CHECK_FAILS(env, CGAM_E_FORMAT, cgam_gguf_parse(env, "t", (const uint8_t *)"GG", 2, &g));
     CHECK_FAILS(env, CGAM_E_FORMAT, cgam_gguf_parse(env, "t", (const uint8_t *)"GGUF\3", 5, &g));
 }

@@ -83,8 +83,8 @@ TEST_ENV(types_that_are_not_read_are_named)
         {"structured.npy", "structured"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        CHECK_FAILS(env, CGAM_E_UNSUPPORTED, cgam_array_open(env, data_path(cases[i].file), &a));
-        CHECK_MESSAGE(env, cases[i].words);
+        CHECK_REFUSED(env, CGAM_E_UNSUPPORTED, cases[i].words,
+                      cgam_array_open(env, data_path(cases[i].file), &a));
         assert_null(a.owner);
     }
 }
@@ -141,10 +141,9 @@ TEST_ENV(integers_and_booleans_are_widened_exactly)
         cgam_array_close(env, &a);
     }
     memset(bytes + 10 + strlen(header) + 8, 0xff, 8); /* 2^64 - 1 */
-    CHECK_FAILS(env, CGAM_E_VALUE,
-                cgam_array_open(env, put("w.npy", bytes, 10 + strlen(header) + 16), &a));
-    CHECK_MESSAGE(env,
-                  "w.npy: 18446744073709551615, which f64 cannot hold exactly, at row 0, column 1");
+    CHECK_REFUSED(env, CGAM_E_VALUE,
+                  "w.npy: 18446744073709551615, which f64 cannot hold exactly, at row 0, column 1",
+                  cgam_array_open(env, put("w.npy", bytes, 10 + strlen(header) + 16), &a));
 }
 
 TEST_ENV(integers_become_reals_where_reals_are_needed)
@@ -160,14 +159,14 @@ TEST_ENV(integers_become_reals_where_reals_are_needed)
     cgam_array_close(env, &a);
     CHECK_STATUS(env, cgam_npy_write(env, scratch("b.npy"), CGAM_I64, 2, shape, bad));
     CHECK_STATUS(env, cgam_array_open(env, scratch("b.npy"), &a));
-    CHECK_FAILS(env, CGAM_E_VALUE, cgam_array_reals(env, "b.npy", &a));
-    CHECK_MESSAGE(env,
-                  "b.npy: 9007199254740993, which f64 cannot hold exactly, at row 1, column 0");
+    CHECK_REFUSED(env, CGAM_E_VALUE,
+                  "b.npy: 9007199254740993, which f64 cannot hold exactly, at row 1, column 0",
+                  cgam_array_reals(env, "b.npy", &a));
     assert_int_equal(a.dtype, CGAM_I64); /* as it was */
     double values[4];
-    CHECK_FAILS(env, CGAM_E_VALUE, cgam_array_read_f64(env, &a, "b.npy", values));
-    CHECK_MESSAGE(env,
-                  "b.npy: 9007199254740993, which f64 cannot hold exactly, at row 1, column 0");
+    CHECK_REFUSED(env, CGAM_E_VALUE,
+                  "b.npy: 9007199254740993, which f64 cannot hold exactly, at row 1, column 0",
+                  cgam_array_read_f64(env, &a, "b.npy", values));
     cgam_array_close(env, &a);
 }
 
@@ -310,25 +309,25 @@ TEST_ENV(magic_version_and_header_length_are_checked)
     cgam_array a;
     uint8_t *bytes = get(data_path("f4.npy"), &size);
     bytes[6] = 4;
-    CHECK_FAILS(env, CGAM_E_UNSUPPORTED, cgam_array_open(env, put("v.npy", bytes, size), &a));
-    CHECK_MESSAGE(env, "version 4.0 at byte 6");
+    CHECK_REFUSED(env, CGAM_E_UNSUPPORTED, "version 4.0 at byte 6",
+                  cgam_array_open(env, put("v.npy", bytes, size), &a));
     bytes[6] = 1;
     bytes[7] = 1;
     CHECK_FAILS(env, CGAM_E_UNSUPPORTED, cgam_array_open(env, put("v.npy", bytes, size), &a));
     bytes[7] = 0;
     bytes[0] = 'x';
-    CHECK_FAILS(env, CGAM_E_FORMAT, cgam_array_open(env, put("v.npy", bytes, size), &a));
-    CHECK_MESSAGE(env, "not a .npy file");
+    CHECK_REFUSED(env, CGAM_E_FORMAT, "not a .npy file",
+                  cgam_array_open(env, put("v.npy", bytes, size), &a));
     bytes[0] = 0x93;
     bytes[9] = 0xff;
-    CHECK_FAILS(env, CGAM_E_FORMAT, cgam_array_open(env, put("v.npy", bytes, size), &a));
-    CHECK_MESSAGE(env, "truncated: the header has");
+    CHECK_REFUSED(env, CGAM_E_FORMAT, "truncated: the header has",
+                  cgam_array_open(env, put("v.npy", bytes, size), &a));
     free(bytes);
 
     bytes = get(data_path("version2.npy"), &size);
     bytes[10] = bytes[11] = 0xff; /* a header of 4 GB */
-    CHECK_FAILS(env, CGAM_E_UNSUPPORTED, cgam_array_open(env, put("v.npy", bytes, size), &a));
-    CHECK_MESSAGE(env, "at most 65536");
+    CHECK_REFUSED(env, CGAM_E_UNSUPPORTED, "at most 65536",
+                  cgam_array_open(env, put("v.npy", bytes, size), &a));
     free(bytes);
 }
 

@@ -53,10 +53,11 @@ TEST_ENV(a_single_array_needs_no_name_and_several_do)
     assert_int_equal(a.dtype, CGAM_F32);
     expect_real(env, &a);
     cgam_array_close(env, &a);
-    CHECK_FAILS(env, CGAM_E_ARG, open_member(env, "stored.npz", "", &a));
-    CHECK_MESSAGE(env, "stored.npz: holds 3 arrays (a, b, flags); name one as FILE:NAME");
-    CHECK_FAILS(env, CGAM_E_NOT_FOUND, open_member(env, "stored.npz", "c", &a));
-    CHECK_MESSAGE(env, "stored.npz: no array 'c'; it holds a, b, flags");
+    CHECK_REFUSED(env, CGAM_E_ARG,
+                  "stored.npz: holds 3 arrays (a, b, flags); name one as FILE:NAME",
+                  open_member(env, "stored.npz", "", &a));
+    CHECK_REFUSED(env, CGAM_E_NOT_FOUND, "stored.npz: no array 'c'; it holds a, b, flags",
+                  open_member(env, "stored.npz", "c", &a));
     CHECK_STATUS(env, open_member(env, "stored.npz", "flags", &a)); /* booleans */
     assert_int_equal(a.dtype, CGAM_F32);
     for (int64_t i = 0; i < a.size; i++)
@@ -74,8 +75,7 @@ TEST_ENV(every_prefix_fails)
         cgam_array a;
         for (size_t n = 0; n < size; n++) {
             snprintf(path, sizeof path, "%s%s", put("prefix.npz", bytes, n), k ? ":a" : "");
-            CHECK_FAILS(env, CGAM_E_FORMAT, cgam_array_open(env, path, &a));
-            CHECK_MESSAGE(env, "prefix.npz: ");
+            CHECK_REFUSED(env, CGAM_E_FORMAT, "prefix.npz: ", cgam_array_open(env, path, &a));
         }
         free(bytes);
     }
@@ -138,13 +138,13 @@ TEST_ENV(encryption_and_other_methods_are_told)
     size_t size;
     uint8_t *bytes = plain_archive(&size);
     set_field(bytes, size, LOCAL_FLAGS, ENTRY_FLAGS, 1, 2);
-    CHECK_FAILS(env, CGAM_E_UNSUPPORTED, cgam_array_open(env, put("e.npz", bytes, size), &a));
-    CHECK_MESSAGE(env, "e.npz:a: encrypted");
+    CHECK_REFUSED(env, CGAM_E_UNSUPPORTED, "e.npz:a: encrypted",
+                  cgam_array_open(env, put("e.npz", bytes, size), &a));
     free(bytes);
     bytes = plain_archive(&size);
     set_field(bytes, size, LOCAL_METHOD, ENTRY_METHOD, 12, 2);
-    CHECK_FAILS(env, CGAM_E_UNSUPPORTED, cgam_array_open(env, put("m.npz", bytes, size), &a));
-    CHECK_MESSAGE(env, "m.npz:a: compression method 12 is not handled");
+    CHECK_REFUSED(env, CGAM_E_UNSUPPORTED, "m.npz:a: compression method 12 is not handled",
+                  cgam_array_open(env, put("m.npz", bytes, size), &a));
     free(bytes);
 }
 
@@ -156,8 +156,9 @@ TEST_ENV(sizes_are_claims_that_must_be_possible)
     set_field(bytes, size, LOCAL_SIZE, ENTRY_SIZE, 1 << 30, 4); /* a gigabyte, stored */
     CHECK_FAILS(env, CGAM_E_FORMAT, cgam_array_open(env, put("s.npz", bytes, size), &a));
     set_field(bytes, size, LOCAL_METHOD, ENTRY_METHOD, 8, 2); /* and deflated 6 million times */
-    CHECK_FAILS(env, CGAM_E_FORMAT, cgam_array_open(env, put("s.npz", bytes, size), &a));
-    CHECK_MESSAGE(env, "s.npz:a: 1073741824 bytes cannot come from 176 deflated bytes");
+    CHECK_REFUSED(env, CGAM_E_FORMAT,
+                  "s.npz:a: 1073741824 bytes cannot come from 176 deflated bytes",
+                  cgam_array_open(env, put("s.npz", bytes, size), &a));
     set_field(bytes, size, LOCAL_PACKED, ENTRY_PACKED, 1 << 30, 4); /* from beyond the file */
     CHECK_FAILS(env, CGAM_E_FORMAT, cgam_array_open(env, put("s.npz", bytes, size), &a));
     free(bytes);
@@ -172,8 +173,8 @@ TEST_ENV(a_shape_beyond_the_stream_is_not_allocated)
     char *shape = memmem(bytes, size, "(3, 4), }          ", 19);
     assert_non_null(shape);
     memcpy(shape, "(30000, 100000), } ", 19);
-    CHECK_FAILS(env, CGAM_E_FORMAT, cgam_array_open(env, put("b.npz", bytes, size), &a));
-    CHECK_MESSAGE(env, "truncated: the header promises 12000000000 bytes");
+    CHECK_REFUSED(env, CGAM_E_FORMAT, "truncated: the header promises 12000000000 bytes",
+                  cgam_array_open(env, put("b.npz", bytes, size), &a));
     free(bytes);
 }
 
@@ -181,10 +182,12 @@ TEST_ENV(a_shape_beyond_the_stream_is_not_allocated)
 TEST_ENV(a_stream_of_another_length_is_told)
 {
     cgam_array a;
-    CHECK_FAILS(env, CGAM_E_FORMAT, open_member(env, "short.npz", "", &a));
-    CHECK_MESSAGE(env, "short.npz:a: the directory promises 232 bytes, the data end earlier");
-    CHECK_FAILS(env, CGAM_E_FORMAT, open_member(env, "long.npz", "", &a));
-    CHECK_MESSAGE(env, "long.npz:a: the directory promises 200 bytes, the data end later");
+    CHECK_REFUSED(env, CGAM_E_FORMAT,
+                  "short.npz:a: the directory promises 232 bytes, the data end earlier",
+                  open_member(env, "short.npz", "", &a));
+    CHECK_REFUSED(env, CGAM_E_FORMAT,
+                  "long.npz:a: the directory promises 200 bytes, the data end later",
+                  open_member(env, "long.npz", "", &a));
 }
 
 TEST_ENV(names_given_twice_are_refused)
@@ -199,8 +202,8 @@ TEST_ENV(names_given_twice_are_refused)
     uint8_t *bytes = get(scratch("twice.npz"), &size);
     for (size_t i = 0; i + 5 <= size; i++)
         if (memcmp(bytes + i, "b.npy", 5) == 0) bytes[i] = 'a';
-    CHECK_FAILS(env, CGAM_E_FORMAT, cgam_array_open(env, put("twice.npz", bytes, size), &a));
-    CHECK_MESSAGE(env, "twice.npz: two members have the same name");
+    CHECK_REFUSED(env, CGAM_E_FORMAT, "twice.npz: two members have the same name",
+                  cgam_array_open(env, put("twice.npz", bytes, size), &a));
     free(bytes);
 }
 
@@ -208,11 +211,10 @@ TEST_ENV(an_archive_without_arrays_is_told)
 {
     cgam_array a;
     static const char nothing[22] = "PK\x05\x06";
-    CHECK_FAILS(env, CGAM_E_NOT_FOUND,
-                cgam_array_open(env, put("none.npz", nothing, sizeof nothing), &a));
-    CHECK_MESSAGE(env, "none.npz: holds no array");
-    CHECK_FAILS(env, CGAM_E_FORMAT, cgam_array_open(env, put_text("text.npz", "hello"), &a));
-    CHECK_MESSAGE(env, "text.npz: truncated or not a zip archive");
+    CHECK_REFUSED(env, CGAM_E_NOT_FOUND, "none.npz: holds no array",
+                  cgam_array_open(env, put("none.npz", nothing, sizeof nothing), &a));
+    CHECK_REFUSED(env, CGAM_E_FORMAT, "text.npz: truncated or not a zip archive",
+                  cgam_array_open(env, put_text("text.npz", "hello"), &a));
 }
 
 TEST_GROUP(scratch_setup, scratch_teardown)

@@ -35,8 +35,8 @@ TEST_ENV(every_type_is_read)
     for (int i = 0; i < 12; i++) CHECK_CLOSE(((const float *)a.data)[i], i, 0);
     cgam_array_close(env, &a);
     CHECK_FAILS(env, CGAM_E_NOT_FOUND, open_member(env, file, "f8", &a));
-    CHECK_FAILS(env, CGAM_E_ARG, cgam_array_open(env, file, &a));
-    CHECK_MESSAGE(env, "holds 7 arrays (f64, f32, f16, bf16, i64, i32, u8)");
+    CHECK_REFUSED(env, CGAM_E_ARG, "holds 7 arrays (f64, f32, f16, bf16, i64, i32, u8)",
+                  cgam_array_open(env, file, &a));
 }
 
 TEST_ENV(every_prefix_fails)
@@ -162,11 +162,12 @@ TEST_ENV(header_length_is_checked)
     cgam_array a;
     uint8_t bytes[16] = {9, 0, 0, 0, 0, 0, 0, 0, '{', '}'};
     const char *name = "length.safetensors";
-    CHECK_FAILS(env, CGAM_E_FORMAT, cgam_array_open(env, put(name, bytes, 16), &a));
-    CHECK_MESSAGE(env, "truncated: the header has 9 bytes from byte 8, the file has 16");
+    CHECK_REFUSED(env, CGAM_E_FORMAT,
+                  "truncated: the header has 9 bytes from byte 8, the file has 16",
+                  cgam_array_open(env, put(name, bytes, 16), &a));
     memset(bytes, 0xff, 8);
-    CHECK_FAILS(env, CGAM_E_FORMAT, cgam_array_open(env, put(name, bytes, 16), &a));
-    CHECK_MESSAGE(env, "a header of 18446744073709551615 bytes");
+    CHECK_REFUSED(env, CGAM_E_FORMAT, "a header of 18446744073709551615 bytes",
+                  cgam_array_open(env, put(name, bytes, 16), &a));
 }
 
 /* Nesting as deep as the file is long must not exhaust the stack. */
@@ -180,9 +181,8 @@ TEST_ENV(deep_nesting_is_refused)
     memset(bytes + 8, '[', DEPTH);
     memcpy(bytes + 8, "{\"a\":", 5);
     cgam_array a;
-    CHECK_FAILS(env, CGAM_E_FORMAT,
-                cgam_array_open(env, put("deep.safetensors", bytes, 8 + DEPTH), &a));
-    CHECK_MESSAGE(env, "maximum parsing depth");
+    CHECK_REFUSED(env, CGAM_E_FORMAT, "maximum parsing depth",
+                  cgam_array_open(env, put("deep.safetensors", bytes, 8 + DEPTH), &a));
     free(bytes);
 }
 

@@ -147,12 +147,11 @@ TEST_ENV(indexes_from_strangers_are_refused)
     refused(env, "{\"x\": \"a\\u0000.safetensors\"}", CGAM_E_FORMAT, "bad.index");
     refused(env, "{}", CGAM_E_FORMAT, "no 'weight_map'");
     refused(env, "[\"x\"]", CGAM_E_FORMAT, "no 'weight_map'");
-    CHECK_FAILS(env, CGAM_E_NOT_FOUND, cgam_bank_load(env, scratch("none-*.npy"), NULL, &bank));
-    CHECK_MESSAGE(env, "no file has such a name");
+    CHECK_REFUSED(env, CGAM_E_NOT_FOUND, "no file has such a name",
+                  cgam_bank_load(env, scratch("none-*.npy"), NULL, &bank));
     char path[600];
     snprintf(path, sizeof path, "%s:Z.77", write_index());
-    CHECK_FAILS(env, CGAM_E_NOT_FOUND, cgam_bank_load(env, path, NULL, &bank));
-    CHECK_MESSAGE(env, "no array 'Z.77'");
+    CHECK_REFUSED(env, CGAM_E_NOT_FOUND, "no array 'Z.77'", cgam_bank_load(env, path, NULL, &bank));
 }
 
 /* Who may open nothing but what he was lent learns nothing of the disk by patterns. */

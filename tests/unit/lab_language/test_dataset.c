@@ -168,8 +168,8 @@ TEST(a_line_without_end_is_refused)
         memset(bytes, 'a', cases[i].size);
         bytes[0] = cases[i].first;
         const char *path = file_of(bytes, cases[i].size);
-        CHECK_FAILS(env, CGAM_E_FORMAT, cgam_dataset_open(env, cases[i].format, path, NULL, &set));
-        CHECK_MESSAGE(env, cases[i].says);
+        CHECK_REFUSED(env, CGAM_E_FORMAT, cases[i].says,
+                      cgam_dataset_open(env, cases[i].format, path, NULL, &set));
         assert_null(set);
         unlink(path);
     }
@@ -506,8 +506,8 @@ TEST(a_set_without_wrong_objects_is_refused)
     CHECK_STATUS(env, cgam_prompts_new(env, set, NULL, &opts, &prompts));
     CHECK_STATUS(env, cgam_prompts_text(prompts, 0, 1, CGAM_DEMOS_TRUE, &text));
     cgam_text_free(env, text);
-    CHECK_FAILS(env, CGAM_E_ARG, cgam_prompts_text(prompts, 0, 1, CGAM_DEMOS_FLIPPED, &text));
-    CHECK_MESSAGE(env, "no wrong object for");
+    CHECK_REFUSED(env, CGAM_E_ARG, "no wrong object for",
+                  cgam_prompts_text(prompts, 0, 1, CGAM_DEMOS_FLIPPED, &text));
     assert_null(text);
 }
 
@@ -539,15 +539,15 @@ TEST(prompts_that_cannot_be_are_refused)
     OWNED(cgam_dataset) news = set_of("agnews", "\"text\",1\n");
     cgam_prompts *prompts;
     cgam_prompts_opts opts = {.queries = 1, .shots_max = 1};
-    CHECK_FAILS(env, CGAM_E_ARG, cgam_prompts_new(env, set, NULL, &opts, &prompts));
-    CHECK_MESSAGE(env, "label negative has 0 examples");
-    CHECK_FAILS(env, CGAM_E_ARG, cgam_prompts_new(env, set, news, &opts, &prompts));
-    CHECK_MESSAGE(env, "other labels");
+    CHECK_REFUSED(env, CGAM_E_ARG, "label negative has 0 examples",
+                  cgam_prompts_new(env, set, NULL, &opts, &prompts));
+    CHECK_REFUSED(env, CGAM_E_ARG, "other labels",
+                  cgam_prompts_new(env, set, news, &opts, &prompts));
     static const char *const wordings[] = {"{y} {x}", "{y}", "{x}"};
     for (size_t i = 0; i < sizeof wordings / sizeof *wordings; i++) {
         opts.wording = wordings[i];
-        CHECK_FAILS(env, CGAM_E_ARG, cgam_prompts_new(env, set, NULL, &opts, &prompts));
-        CHECK_MESSAGE(env, "{x} and after it {y}");
+        CHECK_REFUSED(env, CGAM_E_ARG, "{x} and after it {y}",
+                      cgam_prompts_new(env, set, NULL, &opts, &prompts));
     }
     opts = (cgam_prompts_opts){.queries = 1, .wording = "{} {a: {x} {y}"}; /* neither is a name */
     CHECK_STATUS(env, cgam_prompts_new(env, set, NULL, &opts, &prompts));
@@ -568,8 +568,8 @@ TEST(what_prompts_do_not_have_is_refused)
                                             {.queries = 1, .shots_max = -1},
                                             {.queries = 1, .shots_max = 1025}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        CHECK_FAILS(env, CGAM_E_ARG, cgam_prompts_new(env, set, NULL, &bad[i], &prompts));
-        CHECK_MESSAGE(env, "queries with up to");
+        CHECK_REFUSED(env, CGAM_E_ARG, "queries with up to",
+                      cgam_prompts_new(env, set, NULL, &bad[i], &prompts));
         assert_null(prompts);
     }
     CHECK_STATUS(env, cgam_prompts_new(env, set, NULL, NULL, &prompts));
@@ -586,10 +586,9 @@ TEST(what_prompts_do_not_have_is_refused)
         CHECK_FAILS(env, CGAM_E_ARG,
                     cgam_prompts_text(prompts, asked[i][0], asked[i][1], CGAM_DEMOS_TRUE, &text));
         assert_null(text);
-        CHECK_FAILS(env, CGAM_E_ARG,
-                    cgam_prompts_turns(prompts, asked[i][0], asked[i][1] > 4 ? 5 : asked[i][1],
-                                       CGAM_DEMOS_TRUE, (char *[11]){NULL}));
-        CHECK_MESSAGE(env, "of 4 shots");
+        CHECK_REFUSED(env, CGAM_E_ARG, "of 4 shots",
+                      cgam_prompts_turns(prompts, asked[i][0], asked[i][1] > 4 ? 5 : asked[i][1],
+                                         CGAM_DEMOS_TRUE, (char *[11]){NULL}));
     }
     CHECK_STATUS(env, cgam_prompts_turns(prompts, 159, 4, CGAM_DEMOS_TRUE, turns));
     assert_true(strcmp(turns[1], "positive") == 0 || strcmp(turns[1], "negative") == 0);
@@ -598,8 +597,8 @@ TEST(what_prompts_do_not_have_is_refused)
     cgam_dataset_close(train);
     OWNED(cgam_dataset) facts = NULL;
     CHECK_STATUS(env, cgam_dataset_shipped(env, "facts", NULL, &facts));
-    CHECK_FAILS(env, CGAM_E_ARG, cgam_prompts_new(env, facts, set, &opts, &prompts));
-    CHECK_MESSAGE(env, "other labels");
+    CHECK_REFUSED(env, CGAM_E_ARG, "other labels",
+                  cgam_prompts_new(env, facts, set, &opts, &prompts));
 }
 
 /* The query has every language and every capital for an object: no foreign word is left to show. */
@@ -623,8 +622,8 @@ TEST(a_query_that_owns_all_words_has_no_foreign_ones)
     OWNED(cgam_prompts) prompts = NULL;
     cgam_prompts_opts opts = {.queries = 1, .shots_max = 1};
     CHECK_STATUS(env, cgam_prompts_new(env, set, NULL, &opts, &prompts));
-    CHECK_FAILS(env, CGAM_E_ARG, cgam_prompts_text(prompts, 0, 1, CGAM_DEMOS_FOREIGN, &text));
-    CHECK_MESSAGE(env, "no wrong object for");
+    CHECK_REFUSED(env, CGAM_E_ARG, "no wrong object for",
+                  cgam_prompts_text(prompts, 0, 1, CGAM_DEMOS_FOREIGN, &text));
     assert_null(text);
     cgam_dataset_close(set);
     free(bytes);

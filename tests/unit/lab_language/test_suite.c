@@ -76,14 +76,12 @@ TEST_WITH(begin, end, shots_are_rising_numbers_from_zero)
     }
     cgam_lm_study *study;
     cgam_lm_study_opts opts = options(many, 16);
-    CHECK_FAILS(env, CGAM_E_ARG, cgam_lm_study_open(env, &opts, &study));
-    CHECK_MESSAGE(env, "shots: at most 15 numbers");
+    CHECK_REFUSED(env, CGAM_E_ARG, "shots: at most 15 numbers",
+                  cgam_lm_study_open(env, &opts, &study));
     opts = options((const int64_t[]){1, -2}, 2);
-    CHECK_FAILS(env, CGAM_E_ARG, cgam_lm_study_open(env, &opts, &study));
-    CHECK_MESSAGE(env, "shots: -2 is below 0");
+    CHECK_REFUSED(env, CGAM_E_ARG, "shots: -2 is below 0", cgam_lm_study_open(env, &opts, &study));
     assert_null(study);
-    CHECK_FAILS(env, CGAM_E_NOT_FOUND, cgam_lm_study_open(env, NULL, &study));
-    CHECK_MESSAGE(env, "cgam lm get");
+    CHECK_REFUSED(env, CGAM_E_NOT_FOUND, "cgam lm get", cgam_lm_study_open(env, NULL, &study));
 }
 
 static void hear(void *user, const cgam_progress_at *at) { snprintf(user, 64, "%s", at->phase); }
@@ -99,8 +97,8 @@ TEST_WITH(begin, end, a_part_is_one_of_those_there_are)
     opts.parts = 1U << CGAM_LM_NEFF | 1U << CGAM_LM_PROBE;
     opts.progress = (cgam_progress){hear, heard};
     CHECK_STATUS(env, cgam_lm_study_open(env, &opts, &study));
-    CHECK_FAILS(env, CGAM_E_ARG, cgam_lm_study_part(study, CGAM_LM_EXPERIMENTS, &result));
-    CHECK_MESSAGE(env, "a study has no part 7");
+    CHECK_REFUSED(env, CGAM_E_ARG, "a study has no part 7",
+                  cgam_lm_study_part(study, CGAM_LM_EXPERIMENTS, &result));
     assert_null(result);
     CHECK_STATUS(env, cgam_lm_study_part(study, CGAM_LM_PROBE, &result));
     assert_non_null(strstr(heard, "probe 2/2: "));
@@ -166,12 +164,12 @@ TEST_WITH(begin, end, a_suite_is_a_folder_of_tasks)
     for (int train = 0; train < 2; train++) {
         opts.eval = train ? NULL : data;
         opts.train = train ? data : NULL;
-        CHECK_FAILS(env, CGAM_E_ARG, cgam_lm_inject_suite(env, &opts, tasks, &inject, &result));
-        CHECK_MESSAGE(env, "suite and data exclude each other");
+        CHECK_REFUSED(env, CGAM_E_ARG, "suite and data exclude each other",
+                      cgam_lm_inject_suite(env, &opts, tasks, &inject, &result));
     }
     opts.train = NULL;
-    CHECK_FAILS(env, CGAM_E_NOT_FOUND, cgam_lm_inject_suite(env, &opts, tasks, &inject, &result));
-    CHECK_MESSAGE(env, "suite: no .json in ");
+    CHECK_REFUSED(env, CGAM_E_NOT_FOUND, "suite: no .json in ",
+                  cgam_lm_inject_suite(env, &opts, tasks, &inject, &result));
     /* what is no task is passed over, and one that cannot be asked says why */
     task("b.json", words);
     task(".hidden.json", "{}");
@@ -187,17 +185,18 @@ TEST_WITH(begin, end, a_suite_is_a_folder_of_tasks)
     assert_true(json_equal(a, json_object_get(json_array_get(list, 1), "shots")));
     cgam_lm_result_free(result);
     task("d.json", "{]");
-    CHECK_FAILS(env, CGAM_E_FORMAT, cgam_lm_inject_suite(env, &opts, tasks, &inject, &result));
-    CHECK_MESSAGE(env, "d.json");
-    CHECK_FAILS(env, CGAM_E_NOT_FOUND, cgam_lm_inject_suite(env, NULL, tasks, NULL, &result));
-    CHECK_MESSAGE(env, "cgam lm get"); /* no model is named, and none was fetched */
+    CHECK_REFUSED(env, CGAM_E_FORMAT, "d.json",
+                  cgam_lm_inject_suite(env, &opts, tasks, &inject, &result));
+    CHECK_REFUSED(env, CGAM_E_NOT_FOUND, "cgam lm get",
+                  cgam_lm_inject_suite(env, NULL, tasks, NULL,
+                                       &result)); /* no model is named, and none was fetched */
     for (int i = 0; i < 257; i++) {
         char name[16];
         snprintf(name, sizeof name, "%d.json", i);
         task(name, words);
     }
-    CHECK_FAILS(env, CGAM_E_ARG, cgam_lm_inject_suite(env, &opts, tasks, &inject, &result));
-    CHECK_MESSAGE(env, "suite: more than 256 tasks");
+    CHECK_REFUSED(env, CGAM_E_ARG, "suite: more than 256 tasks",
+                  cgam_lm_inject_suite(env, &opts, tasks, &inject, &result));
     assert_null(result);
 }
 

@@ -67,8 +67,8 @@ TEST(a_picture_is_whole_or_the_reason_is_told)
     }
     assert_int_equal(mkdir(folder_file("f.svg"), 0755), 0);
     play(DRAW("</svg>", PNG, "%%%%EOF"));
-    CHECK_FAILS(env, CGAM_E_IO, cgam_figures_draw(env, folder_path(), &figures, &missing));
-    CHECK_MESSAGE(env, "f.svg: cannot write: ");
+    CHECK_REFUSED(env, CGAM_E_IO, "f.svg: cannot write: ",
+                  cgam_figures_draw(env, folder_path(), &figures, &missing));
     setenv("PATH", "/nonexistent", 1);
     CHECK_STATUS(env, cgam_figures_draw(env, folder_path(), &figures, &missing));
     assert_true(missing);

@@ -168,8 +168,8 @@ TEST(no_report_of_no_size_is_made)
     cgam_report *none;
     for (size_t i = 0; i < sizeof scales / sizeof *scales; i++) {
         o.scale = scales[i];
-        CHECK_FAILS(env, CGAM_E_ARG, cgam_report_make(env, &o, &none));
-        CHECK_MESSAGE(env, "above 0 and at most 10000");
+        CHECK_REFUSED(env, CGAM_E_ARG, "above 0 and at most 10000",
+                      cgam_report_make(env, &o, &none));
         assert_null(none);
     }
     cgam_report_free(NULL);

@@ -84,8 +84,7 @@ static void refuse(const cgam_study_opts *o, const cgam_study_param *p)
     cgam_study *study;
     char words[100];
     snprintf(words, sizeof words, "%s is ", p->name);
-    CHECK_FAILS(env, CGAM_E_ARG, cgam_study_run(env, o, &study));
-    CHECK_MESSAGE(env, words);
+    CHECK_REFUSED(env, CGAM_E_ARG, words, cgam_study_run(env, o, &study));
     if (strstr(cgam_env_message(env), "--")) fail_msg("dashes: %s", cgam_env_message(env));
 }
 

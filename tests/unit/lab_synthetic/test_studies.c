@@ -247,8 +247,7 @@ TEST(a_trial_does_not_know_how_many_there_are)
         assert_string_equal(a, b);
         cgam_text_free(env, a);
         cgam_text_free(env, b);
-        CHECK_FAILS(env, CGAM_E_ARG, cgam_study_trial(env, &o, 12, &a));
-        CHECK_MESSAGE(env, "trials are 0 to 11");
+        CHECK_REFUSED(env, CGAM_E_ARG, "trials are 0 to 11", cgam_study_trial(env, &o, 12, &a));
         CHECK_FAILS(env, CGAM_E_ARG, cgam_study_trial(env, &o, -1, &a));
     }
     cgam_env_free(env);
@@ -563,8 +562,7 @@ TEST(a_folder_holds_one_run)
 static void refuse(cgam_env *env, const cgam_study_opts *o, const char *words)
 {
     cgam_study *s;
-    CHECK_FAILS(env, CGAM_E_ARG, cgam_study_run(env, o, &s));
-    CHECK_MESSAGE(env, words);
+    CHECK_REFUSED(env, CGAM_E_ARG, words, cgam_study_run(env, o, &s));
     assert_null(s);
 }
 

@@ -268,14 +268,14 @@ TEST(bad_prompts_are_named)
     int32_t tokens[40] = {1};
     model_sheet sheet = {0};
     cgam_lm_prompt prompts[] = {{tokens, 3}, {tokens, 40}};
-    CHECK_FAILS(env, CGAM_E_ARG, cgam_lm_capture(lm, 2, prompts, NULL, model_keep, &sheet));
-    CHECK_MESSAGE(env, "text 1 has 40 tokens, the model's context is 32");
+    CHECK_REFUSED(env, CGAM_E_ARG, "text 1 has 40 tokens, the model's context is 32",
+                  cgam_lm_capture(lm, 2, prompts, NULL, model_keep, &sheet));
     prompts[1].count = 0;
     CHECK_FAILS(env, CGAM_E_ARG, cgam_lm_capture(lm, 2, prompts, NULL, model_keep, &sheet));
     prompts[1].count = 5;
     tokens[4] = 100000;
-    CHECK_FAILS(env, CGAM_E_ARG, cgam_lm_capture(lm, 2, prompts, NULL, model_keep, &sheet));
-    CHECK_MESSAGE(env, "prompt 1: token 100000");
+    CHECK_REFUSED(env, CGAM_E_ARG, "prompt 1: token 100000",
+                  cgam_lm_capture(lm, 2, prompts, NULL, model_keep, &sheet));
     cgam_lm_capture_opts opts = {.batch_tokens = -1};
     CHECK_FAILS(env, CGAM_E_ARG, cgam_lm_capture(lm, 1, prompts, &opts, model_keep, &sheet));
     CHECK_STATUS(env, cgam_lm_capture(lm, 0, NULL, NULL, model_keep, &sheet));
@@ -299,13 +299,11 @@ TEST(bad_files_are_named)
     }
     fputs("not a model, but long enough to look at", f);
     fclose(f);
-    CHECK_FAILS(env, CGAM_E_FORMAT, cgam_lm_open(env, path, &lm));
-    CHECK_MESSAGE(env, "not a GGUF file");
+    CHECK_REFUSED(env, CGAM_E_FORMAT, "not a GGUF file", cgam_lm_open(env, path, &lm));
     tiny_shape shape = tiny_shape_default();
     shape.architecture = "unheard-of";
     tiny_write(path, shape);
-    CHECK_FAILS(env, CGAM_E_FORMAT, cgam_lm_open(env, path, &lm));
-    CHECK_MESSAGE(env, "unheard-of");
+    CHECK_REFUSED(env, CGAM_E_FORMAT, "unheard-of", cgam_lm_open(env, path, &lm));
     unlink(path);
     CHECK_FAILS(env, CGAM_E_NOT_FOUND, cgam_lm_open(env, path, &lm));
 }

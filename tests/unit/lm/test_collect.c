@@ -66,16 +66,16 @@ TEST_WITH(begin, end, what_a_store_cannot_keep_is_refused)
     const cgam_collect_opts usual = cgam_collect_opts_default();
     cgam_collect_opts opts = usual;
     opts.dtype = CGAM_F64;
-    CHECK_FAILS(env, CGAM_E_ARG, cgam_lm_collect(lm, store, 1, &prompt, NULL, &opts, NULL, NULL));
-    CHECK_MESSAGE(env, "states are stored as f32, f16 or bf16, not f64");
+    CHECK_REFUSED(env, CGAM_E_ARG, "states are stored as f32, f16 or bf16, not f64",
+                  cgam_lm_collect(lm, store, 1, &prompt, NULL, &opts, NULL, NULL));
     opts = usual;
     opts.capture.edits_each = &none;
-    CHECK_FAILS(env, CGAM_E_ARG, cgam_lm_collect(lm, store, 1, &prompt, NULL, &opts, NULL, NULL));
-    CHECK_MESSAGE(env, "without edits");
+    CHECK_REFUSED(env, CGAM_E_ARG, "without edits",
+                  cgam_lm_collect(lm, store, 1, &prompt, NULL, &opts, NULL, NULL));
     opts = usual;
     opts.all_tokens = true;
-    CHECK_FAILS(env, CGAM_E_ARG, cgam_lm_collect(lm, NULL, 1, &prompt, NULL, &opts, NULL, NULL));
-    CHECK_MESSAGE(env, "states of all tokens are collected in a store");
+    CHECK_REFUSED(env, CGAM_E_ARG, "states of all tokens are collected in a store",
+                  cgam_lm_collect(lm, NULL, 1, &prompt, NULL, &opts, NULL, NULL));
 }
 
 static int64_t ask_store(const char *question)

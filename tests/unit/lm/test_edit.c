@@ -312,12 +312,12 @@ TEST(edits_that_cannot_be_are_named)
     sheet none = {0};
     e.layer = 4;
     e.vector = s.vector[0];
-    CHECK_FAILS(env, CGAM_E_ARG, cgam_lm_observe(lm, PROMPTS, s.prompt, &o, keep, &none));
-    CHECK_MESSAGE(env, "an edit at layer 4: the model has 0 to 3");
+    CHECK_REFUSED(env, CGAM_E_ARG, "an edit at layer 4: the model has 0 to 3",
+                  cgam_lm_observe(lm, PROMPTS, s.prompt, &o, keep, &none));
     e = (cgam_lm_edit){
         .where = CGAM_LM_RANGE, .from = 3, .to = 16, .scale = 1, .vector = s.vector[0]};
-    CHECK_FAILS(env, CGAM_E_ARG, cgam_lm_observe(lm, PROMPTS, s.prompt, &o, keep, &none));
-    CHECK_MESSAGE(env, "an edit at tokens 3 to 16: prompt 3 has 15 tokens");
+    CHECK_REFUSED(env, CGAM_E_ARG, "an edit at tokens 3 to 16: prompt 3 has 15 tokens",
+                  cgam_lm_observe(lm, PROMPTS, s.prompt, &o, keep, &none));
     float odd[WIDTH] = {0};
     odd[7] = NAN;
     const cgam_lm_edit good = {.where = CGAM_LM_LAST, .scale = 1, .vector = s.vector[0]};
@@ -340,8 +340,8 @@ TEST(edits_that_cannot_be_are_named)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         cgam_lm_edit both[] = {bad[i], good};
         o.run.edits = (cgam_lm_edits){both, 2};
-        CHECK_FAILS(env, CGAM_E_ARG, cgam_lm_observe(lm, PROMPTS, s.prompt, &o, keep, &none));
-        CHECK_MESSAGE(env, says[i]);
+        CHECK_REFUSED(env, CGAM_E_ARG, says[i],
+                      cgam_lm_observe(lm, PROMPTS, s.prompt, &o, keep, &none));
     }
     e = good;
     o.run.edits = (cgam_lm_edits){&e, 1};
@@ -351,8 +351,8 @@ TEST(edits_that_cannot_be_are_named)
     int32_t *tokens;
     int64_t count;
     cgam_lm_message hello = {"user", "hello"};
-    CHECK_FAILS(env, CGAM_E_UNSUPPORTED, cgam_lm_chat(lm, 1, &hello, &tokens, &count));
-    CHECK_MESSAGE(env, "the model has no chat template");
+    CHECK_REFUSED(env, CGAM_E_UNSUPPORTED, "the model has no chat template",
+                  cgam_lm_chat(lm, 1, &hello, &tokens, &count));
 }
 
 /* The plan itself: no edit touches nothing, and equal vectors are the same wherever they lie. */

@@ -261,8 +261,8 @@ TEST(what_cannot_be_generated_is_named)
     cgam_lm_prompt long_prompt = {many, 40}, full = {many, 32};
     cgam_lm_text text;
     cgam_lm_generate_opts o = cgam_lm_generate_opts_default();
-    CHECK_FAILS(env, CGAM_E_ARG, cgam_lm_generate(lm, 1, &long_prompt, NULL, &text));
-    CHECK_MESSAGE(env, "text 0 has 40 tokens, the model's context is 32");
+    CHECK_REFUSED(env, CGAM_E_ARG, "text 0 has 40 tokens, the model's context is 32",
+                  cgam_lm_generate(lm, 1, &long_prompt, NULL, &text));
     cgam_lm_texts_free(lm, 1, &text);
     /* a full context: one token follows, which is not run */
     for (int exact = 0; exact < 2; exact++) {
@@ -288,8 +288,7 @@ TEST(what_cannot_be_generated_is_named)
         "top-p is 0,",           "top-p is 1.5,",       "max-tokens is 0: 1 to 1048576",
         "max-tokens is 1048577", "stop: an empty text", "stop: an empty text"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        CHECK_FAILS(env, CGAM_E_ARG, cgam_lm_generate(lm, 1, s.prompt, &bad[i], &text));
-        CHECK_MESSAGE(env, says[i]);
+        CHECK_REFUSED(env, CGAM_E_ARG, says[i], cgam_lm_generate(lm, 1, s.prompt, &bad[i], &text));
         assert_null(text.text);
     }
     CHECK_STATUS(env, cgam_lm_generate(lm, 0, NULL, NULL, NULL));
@@ -302,8 +301,8 @@ TEST(what_cannot_be_generated_is_named)
     o = d;
     o.exact = true;
     o.edits = (cgam_lm_edits){&e, 1};
-    CHECK_FAILS(env, CGAM_E_VALUE, cgam_lm_generate(lm, 2, s.prompt, &o, two));
-    CHECK_MESSAGE(env, "token 0: a score is no number");
+    CHECK_REFUSED(env, CGAM_E_VALUE, "token 0: a score is no number",
+                  cgam_lm_generate(lm, 2, s.prompt, &o, two));
     cgam_lm_texts_free(lm, 2, two);
     cgam_lm_close(lm);
 }
@@ -464,25 +463,24 @@ TEST(words_become_edits)
                  {":1;", "is not of the form"}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         snprintf(word, sizeof word, "%s%s", path, wrong[i].after);
-        CHECK_FAILS(env, CGAM_E_ARG, cgam_edit_set_vectors(set, word));
-        CHECK_MESSAGE(env, wrong[i].says);
+        CHECK_REFUSED(env, CGAM_E_ARG, wrong[i].says, cgam_edit_set_vectors(set, word));
     }
     snprintf(word, sizeof word, "2:add:last:1:");
     CHECK_FAILS(env, CGAM_E_ARG, cgam_edit_set_word(set, word)); /* no file at all */
     assert_int_equal(cgam_edit_set_edits(set).count, 6);
     CHECK_STATUS(env, cgam_npy_write(env, path, CGAM_F32, 1, (const int64_t[]){3}, rows));
     snprintf(word, sizeof word, "2:add:last:1:%s", path);
-    CHECK_FAILS(env, CGAM_E_SHAPE, cgam_edit_set_word(set, word));
-    CHECK_MESSAGE(env, "has vectors of 3 numbers, the model's have 64");
+    CHECK_REFUSED(env, CGAM_E_SHAPE, "has vectors of 3 numbers, the model's have 64",
+                  cgam_edit_set_word(set, word));
     CHECK_STATUS(env, cgam_npy_write(env, path, CGAM_F32, 1, (const int64_t[]){WIDTH}, rows));
     CHECK_STATUS(env, cgam_edit_set_word(set, word));
     snprintf(word, sizeof word, "2:add:last:1:%s:0", path);
-    CHECK_FAILS(env, CGAM_E_SHAPE, cgam_edit_set_word(set, word));
-    CHECK_MESSAGE(env, "is one vector: there is no row 0");
+    CHECK_REFUSED(env, CGAM_E_SHAPE, "is one vector: there is no row 0",
+                  cgam_edit_set_word(set, word));
     CHECK_STATUS(env, cgam_npy_write(env, path, CGAM_F32, 3, (const int64_t[]){1, 2, WIDTH}, rows));
     snprintf(word, sizeof word, "2:add:last:1:%s", path);
-    CHECK_FAILS(env, CGAM_E_SHAPE, cgam_edit_set_word(set, word));
-    CHECK_MESSAGE(env, "has 3 dimensions, a vector has one or two");
+    CHECK_REFUSED(env, CGAM_E_SHAPE, "has 3 dimensions, a vector has one or two",
+                  cgam_edit_set_word(set, word));
     cgam_edit_set_free(set);
     unlink(path);
 }
@@ -513,8 +511,7 @@ TEST(rows_of_other_files_become_edits)
         assert_memory_equal(cgam_edit_set_edits(set).edit[0].vector, rows[2], sizeof rows[0]);
         assert_int_equal(cgam_edit_set_edits(set).edit[0].layer, 3);
         snprintf(word, sizeof word, "3:add:all:1:%s", path);
-        CHECK_FAILS(env, CGAM_E_SHAPE, cgam_edit_set_word(set, word));
-        CHECK_MESSAGE(env, "has no row 3");
+        CHECK_REFUSED(env, CGAM_E_SHAPE, "has no row 3", cgam_edit_set_word(set, word));
         CHECK_STATUS(env, cgam_edit_set_vectors(set, path));
         const int64_t count = i ? 2 : 3; /* layer 2, and 1 where the file has a place for it */
         assert_int_equal(cgam_edit_set_edits(set).count, count);
@@ -522,8 +519,8 @@ TEST(rows_of_other_files_become_edits)
         CHECK_STATUS(env, cgam_vector_write(v, path, NULL, NULL));
         cgam_vector_free(v);
         snprintf(word, sizeof word, "3:add:all:1:%s:2", path);
-        CHECK_FAILS(env, CGAM_E_SHAPE, cgam_edit_set_word(set, word));
-        CHECK_MESSAGE(env, "vectors of 96 numbers, the model is 64 wide");
+        CHECK_REFUSED(env, CGAM_E_SHAPE, "vectors of 96 numbers, the model is 64 wide",
+                      cgam_edit_set_word(set, word));
         CHECK_FAILS(env, CGAM_E_SHAPE, cgam_edit_set_vectors(set, path));
         unlink(path);
         CHECK_FAILS(env, CGAM_E_NOT_FOUND, cgam_edit_set_word(set, word));

@@ -68,8 +68,7 @@ TEST(borrowed_rows_are_seen_and_copied_rows_are_kept)
     CHECK_CLOSE(row[1], 40, 0);
     CHECK_STATUS(env, cgam_bank_row(copied, 1, row));
     CHECK_CLOSE(row[1], 4, 0);
-    CHECK_FAILS(env, CGAM_E_ARG, cgam_bank_row(copied, 2, row));
-    CHECK_MESSAGE(env, "memory 2 of 2");
+    CHECK_REFUSED(env, CGAM_E_ARG, "memory 2 of 2", cgam_bank_row(copied, 2, row));
     CHECK_FAILS(env, CGAM_E_ARG, cgam_bank_row(copied, -1, row));
     cgam_bank_free(borrowed);
     cgam_bank_free(copied);
@@ -203,27 +202,26 @@ TEST(rows_too_short_are_not_taken_for_zero)
     assert_int_equal(cgam_bank_describe(bank).zero_rows, 0);
     cgam_bank_free(bank);
     cgam_bank_opts opts = {.normalize = true};
-    CHECK_FAILS(env, CGAM_E_VALUE, cgam_bank_new(env, data, CGAM_F64, 3, 2, &opts, &bank));
-    CHECK_MESSAGE(env, "bank: row 1 is too short to normalise");
-    CHECK_FAILS(env, CGAM_E_VALUE, cgam_bank_new(env, data + 4, CGAM_F64, 1, 2, &opts, &bank));
-    CHECK_MESSAGE(env, "bank: row 0 is too short to normalise");
+    CHECK_REFUSED(env, CGAM_E_VALUE, "bank: row 1 is too short to normalise",
+                  cgam_bank_new(env, data, CGAM_F64, 3, 2, &opts, &bank));
+    CHECK_REFUSED(env, CGAM_E_VALUE, "bank: row 0 is too short to normalise",
+                  cgam_bank_new(env, data + 4, CGAM_F64, 1, 2, &opts, &bank));
 }
 
 TEST(shapes_that_hold_nothing_are_refused)
 {
     const double data[4] = {1, 1, 1, 1};
     cgam_bank *bank;
-    CHECK_FAILS(env, CGAM_E_SHAPE, cgam_bank_new(env, data, CGAM_F64, 0, 3, NULL, &bank));
-    CHECK_MESSAGE(env, "0 x 3");
+    CHECK_REFUSED(env, CGAM_E_SHAPE, "0 x 3",
+                  cgam_bank_new(env, data, CGAM_F64, 0, 3, NULL, &bank));
     CHECK_FAILS(env, CGAM_E_SHAPE, cgam_bank_new(env, data, CGAM_F64, 3, 0, NULL, &bank));
     CHECK_FAILS(env, CGAM_E_SHAPE, cgam_bank_new(env, data, CGAM_F64, -1, 3, NULL, &bank));
     CHECK_FAILS(env, CGAM_E_SHAPE,
                 cgam_bank_new(env, data, CGAM_F64, 1, (int64_t)1 << 40, NULL, &bank));
-    CHECK_FAILS(env, CGAM_E_ARG, cgam_bank_new(env, data, CGAM_I64, 2, 2, NULL, &bank));
-    CHECK_MESSAGE(env, "i64");
+    CHECK_REFUSED(env, CGAM_E_ARG, "i64", cgam_bank_new(env, data, CGAM_I64, 2, 2, NULL, &bank));
     cgam_bank_opts opts = {.stride = 1};
-    CHECK_FAILS(env, CGAM_E_ARG, cgam_bank_new(env, data, CGAM_F64, 2, 2, &opts, &bank));
-    CHECK_MESSAGE(env, "stride 1 is less than d = 2");
+    CHECK_REFUSED(env, CGAM_E_ARG, "stride 1 is less than d = 2",
+                  cgam_bank_new(env, data, CGAM_F64, 2, 2, &opts, &bank));
     opts.stride = -2;
     CHECK_FAILS(env, CGAM_E_ARG, cgam_bank_new(env, data, CGAM_F64, 2, 2, &opts, &bank));
 }
@@ -245,8 +243,7 @@ TEST(a_file_becomes_a_bank)
     CHECK_CLOSE(row[0], 0.6, 2e-16);
     cgam_bank_free(bank);
     CHECK_STATUS(env, cgam_npy_write(env, path, CGAM_F32, 3, cube, data));
-    CHECK_FAILS(env, CGAM_E_SHAPE, cgam_bank_load(env, path, NULL, &bank));
-    CHECK_MESSAGE(env, "this array has 3");
+    CHECK_REFUSED(env, CGAM_E_SHAPE, "this array has 3", cgam_bank_load(env, path, NULL, &bank));
     CHECK_STATUS(env, cgam_npy_write(env, path, CGAM_F32, 2, empty, data));
     CHECK_FAILS(env, CGAM_E_SHAPE, cgam_bank_load(env, path, NULL, &bank));
     CHECK_STATUS(env, cgam_npy_write(env, path, CGAM_I64, 2, shape, whole));

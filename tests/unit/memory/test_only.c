@@ -128,12 +128,11 @@ TEST_ENV(what_is_not_there_is_refused)
     uint64_t none[1] = {0}, two[1] = {5};
     int64_t target[QUERIES] = {1};
     static answer out;
-    CHECK_FAILS(env, CGAM_E_ARG, cgam_bank_only(bank, none, &some));
-    CHECK_MESSAGE(env, "none of the 60 memories");
+    CHECK_REFUSED(env, CGAM_E_ARG, "none of the 60 memories", cgam_bank_only(bank, none, &some));
     CHECK_STATUS(env, cgam_bank_only(bank, two, &some));
     cgam_recall_opts o = cgam_recall_opts_default();
-    CHECK_FAILS(env, CGAM_E_ARG, recall(some, &o, Z, NULL, target, false, &out));
-    CHECK_MESSAGE(env, "target 1 of query 0 is not among the memories that count");
+    CHECK_REFUSED(env, CGAM_E_ARG, "target 1 of query 0 is not among the memories that count",
+                  recall(some, &o, Z, NULL, target, false, &out));
     cgam_bank_free(some);
     cgam_bank_free(bank);
     dense_reset();
@@ -180,8 +179,8 @@ TEST_ENV(names_and_masks_come_from_files)
     CHECK_FAILS(env, CGAM_E_ARG, cgam_mask_load(env, path, 5, NULL, &mask));
     unlink(path);
     path = file_of(".txt", "blue\nlilac\n", 11);
-    CHECK_FAILS(env, CGAM_E_VALUE, cgam_mask_load(env, path, 5, names, &mask));
-    CHECK_MESSAGE(env, "line 2: no memory is called 'lilac'");
+    CHECK_REFUSED(env, CGAM_E_VALUE, "line 2: no memory is called 'lilac'",
+                  cgam_mask_load(env, path, 5, names, &mask));
     unlink(path);
     path = file_of(".names", "a\0b\n", 4);
     cgam_row_names *other;
@@ -196,9 +195,10 @@ TEST_ENV(names_and_masks_come_from_files)
     for (int before = 0; before < 2; before++) {
         const int64_t wrong[] = {0, before ? -1 : 5};
         CHECK_STATUS(env, cgam_npy_write(env, path, CGAM_I64, 1, shape, wrong));
-        CHECK_FAILS(env, CGAM_E_VALUE, cgam_mask_load(env, path, 5, NULL, &mask));
-        CHECK_MESSAGE(env, before ? "memory -1 at place 1, memories are 0 to 4"
-                                  : "memory 5 at place 1, memories are 0 to 4");
+        CHECK_REFUSED(env, CGAM_E_VALUE,
+                      before ? "memory -1 at place 1, memories are 0 to 4"
+                             : "memory 5 at place 1, memories are 0 to 4",
+                      cgam_mask_load(env, path, 5, NULL, &mask));
     }
     unlink(path);
     cgam_row_names_free(names);
@@ -260,8 +260,8 @@ TEST_ENV(arrays_are_masks_or_are_refused)
         two; /* a name is found in its first row; a list for more memories than there are is refused */
     CHECK_STATUS(env, cgam_row_names_new(env, "a\nb\na\n", 6, &two));
     const char *path = file_of(".txt", "b\n", 2);
-    CHECK_FAILS(env, CGAM_E_VALUE, cgam_mask_load(env, path, 1, two, &mask));
-    CHECK_MESSAGE(env, "line 1: no memory is called 'b'");
+    CHECK_REFUSED(env, CGAM_E_VALUE, "line 1: no memory is called 'b'",
+                  cgam_mask_load(env, path, 1, two, &mask));
     unlink(path);
     int64_t row;
     assert_int_equal(cgam_row_names_search(two, "a", 0, &row), 0);

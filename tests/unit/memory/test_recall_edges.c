@@ -174,16 +174,16 @@ TEST(wrong_arguments_are_named)
                  "is supercritical, alpha_crit = 0.70710678118654"}};
     for (size_t k = 0; k < sizeof list / sizeof list[0]; k++) {
         cgam_recall *plan;
-        CHECK_FAILS(env, list[k].status, cgam_recall_new(bank, &list[k].opts, &plan));
-        CHECK_MESSAGE(env, list[k].words);
+        CHECK_REFUSED(env, list[k].status, list[k].words,
+                      cgam_recall_new(bank, &list[k].opts, &plan));
         assert_null(plan);
     }
     cgam_recall *plan = object_recall(env, bank, NULL);
     const int64_t far = 3, below = -1;
     cgam_recall_out out = {0};
     cgam_recall_in in = {.queries = 1, .q = q, .target = &far};
-    CHECK_FAILS(env, CGAM_E_ARG, cgam_recall_run(plan, &in, &out));
-    CHECK_MESSAGE(env, "target 3 of query 0, memories are 0 to 2");
+    CHECK_REFUSED(env, CGAM_E_ARG, "target 3 of query 0, memories are 0 to 2",
+                  cgam_recall_run(plan, &in, &out));
     in.target = &below;
     CHECK_FAILS(env, CGAM_E_ARG, cgam_recall_run(plan, &in, &out));
     in = (cgam_recall_in){.queries = -1, .q = q};
@@ -208,8 +208,8 @@ TEST(criticality_is_refused_with_its_number)
     opts.mode = CGAM_COUPLED;
     opts.alpha = 1;
     cgam_recall *plan;
-    CHECK_FAILS(env, CGAM_E_NOT_POSITIVE, cgam_recall_new(bank, &opts, &plan));
-    CHECK_MESSAGE(env, "is critical, alpha_crit = 1");
+    CHECK_REFUSED(env, CGAM_E_NOT_POSITIVE, "is critical, alpha_crit = 1",
+                  cgam_recall_new(bank, &opts, &plan));
     opts.mode = CGAM_FIRST; /* while first order is defined there for u = Z c */
     double *q = dense_normals(&rng, 4, 1), *u = dense_room(20), *Gs = dense_room(20);
     answer a = run(bank, &opts, q, q, NULL);
@@ -243,8 +243,7 @@ TEST(little_memory_changes_the_way_not_the_result)
         opts.alpha = 1.2;
         opts.mode = CGAM_FIRST;
         cgam_recall *plan;
-        CHECK_FAILS(env, CGAM_E_NOMEM, cgam_recall_new(bank, &opts, &plan));
-        CHECK_MESSAGE(env, "MiB");
+        CHECK_REFUSED(env, CGAM_E_NOMEM, "MiB", cgam_recall_new(bank, &opts, &plan));
         cgam_bank_free(bank);
         dense_reset();
     }

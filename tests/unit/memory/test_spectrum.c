@@ -104,8 +104,7 @@ TEST(at_criticality_only_what_does_not_excite_it_is_solved)
         cgam_bank *bank = object_bank(env, n, d, Z);
         cgam_spectrum *sp = object_spectrum(env, bank);
         CHECK_CLOSE(cgam_spectrum_describe(sp).alpha_crit, 1, 0);
-        CHECK_FAILS(env, CGAM_E_SINGULAR, cgam_spectrum_solve(sp, 1, x, y));
-        CHECK_MESSAGE(env, "singular");
+        CHECK_REFUSED(env, CGAM_E_SINGULAR, "singular", cgam_spectrum_solve(sp, 1, x, y));
         dense_score(n, d, Z, v, u);
         CHECK_STATUS(env, cgam_spectrum_solve(sp, 1, u, y));
         dense_score(n, n, dense_gate(n, d, Z, 1), y, x);

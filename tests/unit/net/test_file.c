@@ -103,13 +103,12 @@ TEST_ENV(weights_come_from_files_beside_the_document)
                      cgam_net_eval(file.net, 1, file.x, NULL, &(cgam_net_values){.parts = parts}));
         CHECK_CLOSE(parts[2], unit ? -(0.6 + 1 / sqrt(2)) : -4, 1e-14);
         cgam_net_file_close(&file);
-        CHECK_FAILS(env, CGAM_E_FORMAT,
-                    cgam_net_file_parse(env, "text", text, strlen(text), NULL, &file));
-        CHECK_MESSAGE(env, "$.synapses[0].weights.file: 'W.npy': files are not read here");
+        CHECK_REFUSED(env, CGAM_E_FORMAT,
+                      "$.synapses[0].weights.file: 'W.npy': files are not read here",
+                      cgam_net_file_parse(env, "text", text, strlen(text), NULL, &file));
         unlink(path);
-        CHECK_FAILS(env, CGAM_E_NOT_FOUND,
-                    cgam_net_file_parse(env, "text", text, strlen(text), dir, &file));
-        CHECK_MESSAGE(env, "$.synapses[0].weights.file");
+        CHECK_REFUSED(env, CGAM_E_NOT_FOUND, "$.synapses[0].weights.file",
+                      cgam_net_file_parse(env, "text", text, strlen(text), dir, &file));
         CHECK_STATUS(env, cgam_npy_write(env, path, CGAM_F32, 2, shape, W));
     }
     unlink(path);
@@ -380,9 +379,8 @@ TEST_ENV(a_promise_of_too_many_numbers_is_refused)
     fputs("}}", to);
     fclose(to);
     cgam_net_file file;
-    CHECK_FAILS(env, CGAM_E_FORMAT,
-                cgam_net_file_parse(env, "text", text, strlen(text), NULL, &file));
-    CHECK_MESSAGE(env, "$.weights.W: too many numbers");
+    CHECK_REFUSED(env, CGAM_E_FORMAT, "$.weights.W: too many numbers",
+                  cgam_net_file_parse(env, "text", text, strlen(text), NULL, &file));
 }
 
 /* Weights as W.npy of the document's folder: 64-bit floats, integers, none, and a path that is none. */
@@ -435,20 +433,17 @@ TEST_ENV(files_of_weights_are_opened_where_they_are)
     assert_int_equal(chdir(here), 0);
     snprintf(text, sizeof text, form, "W.npy");
     CHECK_STATUS(env, cgam_npy_write(env, path, CGAM_F64, 2, none, W));
-    CHECK_FAILS(env, CGAM_E_SHAPE,
-                cgam_net_file_parse(env, "text", text, strlen(text), dir, &file));
-    CHECK_MESSAGE(env, "'W.npy' holds no numbers");
+    CHECK_REFUSED(env, CGAM_E_SHAPE, "'W.npy' holds no numbers",
+                  cgam_net_file_parse(env, "text", text, strlen(text), dir, &file));
     CHECK_STATUS(env, cgam_npy_write(env, path, CGAM_I64, 2, whole, W));
-    CHECK_FAILS(env, CGAM_E_UNSUPPORTED,
-                cgam_net_file_parse(env, "text", text, strlen(text), dir, &file));
-    CHECK_MESSAGE(env, "weights cannot be i64");
+    CHECK_REFUSED(env, CGAM_E_UNSUPPORTED, "weights cannot be i64",
+                  cgam_net_file_parse(env, "text", text, strlen(text), dir, &file));
     char longer[4200];
     memset(longer, 'a', sizeof longer - 1);
     longer[sizeof longer - 1] = 0;
     snprintf(text, sizeof text, form, longer);
-    CHECK_FAILS(env, CGAM_E_FORMAT,
-                cgam_net_file_parse(env, "text", text, strlen(text), dir, &file));
-    CHECK_MESSAGE(env, "a path of 42");
+    CHECK_REFUSED(env, CGAM_E_FORMAT, "a path of 42",
+                  cgam_net_file_parse(env, "text", text, strlen(text), dir, &file));
     unlink(path);
     snprintf(path, sizeof path, "%s/b.npy", dir);
     unlink(path);

@@ -117,8 +117,7 @@ static void message_fails(void **state)
     (void)state;
     cgam_env *env = NULL;
     CHECK_STATUS(env, cgam_env_new(NULL, &env));
-    CHECK_FAILS(env, CGAM_E_ARG, cgam_fail(env, CGAM_E_ARG, "alpha is -1"));
-    CHECK_MESSAGE(env, "alpha is -1");
+    CHECK_REFUSED(env, CGAM_E_ARG, "alpha is -1", cgam_fail(env, CGAM_E_ARG, "alpha is -1"));
     CHECK_MESSAGE(env, "beta");
 }
 
