@@ -8,6 +8,8 @@
 
 #include <cgam/theory.h>
 
+#include "support/owned.h"
+
 typedef struct instance {
     int64_t n, d;
     double *Z, *A, *q, *c, *b, *u;
@@ -57,12 +59,11 @@ static cgam_recall_opts opts_of(const instance *x, cgam_mode mode)
 static cgam_result recall(const instance *x, const cgam_recall_opts *opts, double *p, double *s,
                           double *r, double *readout)
 {
-    cgam_recall *plan = object_recall(env, x->bank, opts);
+    OWNED(cgam_recall) plan = object_recall(env, x->bank, opts);
     cgam_result result;
     cgam_recall_in in = {.queries = 1, .q = x->q, .c = x->c};
     cgam_recall_out out = {.results = &result, .p = p, .s = s, .r = r, .readout = readout};
     CHECK_STATUS(env, cgam_recall_run(plan, &in, &out));
-    cgam_recall_free(plan);
     return result;
 }
 

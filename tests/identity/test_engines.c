@@ -9,6 +9,8 @@
 #include <cgam/cgam.h>
 #include <jansson.h>
 
+#include "support/owned.h"
+
 enum { N = 64, D = 16 };
 
 static double number(const json_t *doc, const char *key)
@@ -48,12 +50,11 @@ static void recall(const cgam_bank *bank, const json_t *cell, const cgam_recall_
     int64_t target = (int64_t)number(cell, "target");
     numbers(json_object_get(cell, "q"), q);
     numbers(json_object_get(cell, "c"), c);
-    cgam_recall *plan;
+    OWNED(cgam_recall) plan = NULL;
     cgam_recall_in in = {.queries = 1, .q = q, .c = c, .target = &target};
     cgam_recall_out out = {.results = result, .s = s, .r = r, .p = p};
     CHECK_STATUS(env, cgam_recall_new(bank, opts, &plan));
     CHECK_STATUS(env, cgam_recall_run(plan, &in, &out));
-    cgam_recall_free(plan);
 }
 
 static void compare(const json_t *doc, const char *key, const double *want, int64_t n, double tol)
@@ -160,10 +161,10 @@ TEST(coupled_is_the_coupled_recall)
     o.lambda = (cgam_list){lambda, 2};
     o.alphas = (cgam_list){alphas, 3};
     for (int trial = 0; trial < 6; trial++) {
-        json_t *doc = trial_of(&o, trial);
+        OWNED(json_t) doc = trial_of(&o, trial);
         double Z[N * D], W[N], s[N], r[N], p[N], none[N] = {0};
         const double q[D] = {0}, c[1] = {1};
-        cgam_bank *bank;
+        OWNED(cgam_bank) bank = NULL;
         numbers(json_object_get(doc, "Z"), Z);
         for (int64_t i = 0; i < o.n; i++) W[i] = 1 / (double)o.n;
         CHECK_STATUS(env, cgam_bank_new(env, Z, CGAM_F64, o.n, o.d, NULL, &bank));
@@ -196,8 +197,6 @@ TEST(coupled_is_the_coupled_recall)
             if (json_is_number(fold)) CHECK_CLOSE(json_number_value(fold), want.alpha, 1e-4);
             folded += json_is_number(fold);
         }
-        cgam_bank_free(bank);
-        json_decref(doc);
     }
     assert_true(folded > 0);
 }
@@ -217,9 +216,9 @@ TEST(the_lens_is_a_recall_over_the_vocabulary)
     int64_t target[STATES];
     for (int i = 0; i < STATES; i++) target[i] = token[i] = (int32_t)cgam_rng_below(&rng, VOCAB);
     cgam_lens_parts parts = {.vocab = VOCAB, .width = WIDTH, .Z = Z, .gain = gain};
-    cgam_lens *lens;
-    cgam_bank *bank;
-    cgam_recall *plan;
+    OWNED(cgam_lens) lens = NULL;
+    OWNED(cgam_bank) bank = NULL;
+    OWNED(cgam_recall) plan = NULL;
     cgam_recall_opts opts = cgam_recall_opts_default();
     cgam_spread spread[STATES];
     cgam_answer answer[STATES];
@@ -240,9 +239,6 @@ TEST(the_lens_is_a_recall_over_the_vocabulary)
         CHECK_CLOSE(answer[i].log_p, want[i].log_p, 1e-5);
         assert_int_equal(answer[i].rank, want[i].focus_rank);
     }
-    cgam_recall_free(plan);
-    cgam_bank_free(bank);
-    cgam_lens_free(lens);
 }
 
 TEST_GROUP(set_up, tear_down)

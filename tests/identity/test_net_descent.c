@@ -5,6 +5,8 @@
 
 #include <cgam/flow.h>
 
+#include "support/owned.h"
+
 typedef struct fall {
     double last, worst; /* energy before, largest rise relative to the sum of |parts| */
     double time, power; /* before */
@@ -29,7 +31,7 @@ TEST_ENV(energy_falls_along_a_thousand_random_networks)
     while (cgam_lagrs[lagrs]) lagrs++;
     while (cgam_synapse_kinds[kinds].name) kinds++;
     for (int round = 0; round < check_trials(1000); round++) {
-        cgam_net *net;
+        OWNED(cgam_net) net = NULL;
         CHECK_STATUS(env, cgam_net_new(env, &net));
         for (int i = 0; i < 3; i++)
             random_layer(env, net, &seed, cgam_lagrs[below(&seed, lagrs)],
@@ -64,7 +66,6 @@ TEST_ENV(energy_falls_along_a_thousand_random_networks)
         assert_int_not_equal(r.end, CGAM_FLOW_STUCK);
         /* adaptive steps err by up to rtol = 1e-8 each way */
         CHECK_LE(f.worst, fixed ? 1e-13 : 1e-8);
-        cgam_net_free(net);
     }
     /* most of them get somewhere; few run away */
     assert_true(ends[CGAM_FLOW_HORIZON] + ends[CGAM_FLOW_STEADY] > check_trials(700));
@@ -74,7 +75,7 @@ TEST_ENV(predicted_power_is_the_slope_of_the_energy)
 {
     uint64_t seed = 22;
     for (int round = 0; round < 50; round++) {
-        cgam_net *net;
+        OWNED(cgam_net) net = NULL;
         CHECK_STATUS(env, cgam_net_new(env, &net));
         random_layer(env, net, &seed, cgam_lagr_find("tanh"), "x");
         random_layer(env, net, &seed, cgam_lagr_find("softmax"), "y");
@@ -92,7 +93,6 @@ TEST_ENV(predicted_power_is_the_slope_of_the_energy)
                          cgam_net_eval(net, 1, y, NULL, &(cgam_net_values){.energy = &E[side]}));
         }
         CHECK_REL((E[0] - E[1]) / (2 * h), power, 1e-5);
-        cgam_net_free(net);
     }
 }
 
@@ -122,7 +122,7 @@ TEST_ENV(aligned_unit_vectors_have_energy_minus_one)
                 rest /= D;
             }
         }
-        cgam_net *net;
+        OWNED(cgam_net) net = NULL;
         const cgam_op *op;
         CHECK_STATUS(env, cgam_net_new(env, &net));
         for (int j = 0; j < k; j++)
@@ -143,7 +143,6 @@ TEST_ENV(aligned_unit_vectors_have_energy_minus_one)
         for (int i = 0; i < D; i++) x[i] = apart[i] - along * u[0][i];
         CHECK_STATUS(env, cgam_net_eval(net, 1, x, NULL, &(cgam_net_values){.parts = parts}));
         CHECK_CLOSE(parts[k], 0, 1e-14);
-        cgam_net_free(net);
     }
 }
 
@@ -155,7 +154,7 @@ TEST_ENV(gradients_of_a_dense_synapse_are_linear_layers)
     normals(&seed, 0.02, N * M, W);
     normals(&seed, 1, N + M, x);
     for (int j = 0; j < M; j++) b[j] = j + 1;
-    cgam_net *net;
+    OWNED(cgam_net) net = NULL;
     const cgam_op *op;
     CHECK_STATUS(env, cgam_net_new(env, &net));
     CHECK_STATUS(env, cgam_net_add_layer(net, "x", 1, (const int64_t[]){N}, NULL, NULL));
@@ -171,7 +170,6 @@ TEST_ENV(gradients_of_a_dense_synapse_are_linear_layers)
         }
     for (int j = 0; j < M; j++) want[N + j] += b[j];
     CHECK_CLOSE_ALL(current, want, N + M, 1e-13);
-    cgam_net_free(net);
 }
 
 TEST_ENV(descent_is_monotone_at_three_step_sizes)
@@ -183,7 +181,7 @@ TEST_ENV(descent_is_monotone_at_three_step_sizes)
     for (int s = 0; s < 3; s++) {
         for (int p = 0; p < 6; p++) {
             uint64_t seed = 25 + (uint64_t)p;
-            cgam_net *net;
+            OWNED(cgam_net) net = NULL;
             CHECK_STATUS(env, cgam_net_new(env, &net));
             for (int l = 0; l < 2; l++) {
                 cgam_layer_opts o = cgam_layer_opts_default();
@@ -210,7 +208,6 @@ TEST_ENV(descent_is_monotone_at_three_step_sizes)
             assert_int_equal(r.steps, 200);
             CHECK_LE(f.worst, 1e-15);
             CHECK_LE(r.energy_end, r.energy_start);
-            cgam_net_free(net);
         }
     }
 }

@@ -3,6 +3,8 @@
  * energy, activation, Hessian and current together, and a misplaced factor anywhere breaks it. */
 #include "unit/net/nets.h"
 
+#include "support/owned.h"
+
 enum { ROUNDS = 60 };
 
 /* Three layers with random Lagrangians from the table (or identity), and `kinds` synapses. */
@@ -60,7 +62,7 @@ TEST_ENV(currents_are_minus_the_gradient_for_every_synapse)
     uint64_t seed = 11;
     for (int t = 0; cgam_synapse_kinds[t].name; t++) {
         for (int round = 0; round < ROUNDS; round++) {
-            cgam_net *net = plain_net(env, &seed, cgam_synapse_kinds[t].name);
+            OWNED(cgam_net) net = plain_net(env, &seed, cgam_synapse_kinds[t].name);
             double x[32], current[32], parts[8];
             int64_t n = cgam_net_size(net);
             normals(&seed, 1, n, x);
@@ -77,7 +79,6 @@ TEST_ENV(currents_are_minus_the_gradient_for_every_synapse)
                 /* central difference at 1e-5: h^2 E''' and rounding both near 1e-10 of E */
                 CHECK_CLOSE(-(up - parts[3]) / (2 * h), current[i], 2e-8 * (1 + fabs(up)));
             }
-            cgam_net_free(net);
         }
     }
 }
@@ -86,7 +87,7 @@ TEST_ENV(energy_and_map_agree)
 {
     uint64_t seed = 12;
     for (int round = 0; round < 400; round++) {
-        cgam_net *net = random_net(env, &seed, NULL, false);
+        OWNED(cgam_net) net = random_net(env, &seed, NULL, false);
         double x[32], v[32], rate[32], power, h = 1e-6, y[32];
         int64_t n = cgam_net_size(net);
         normals(&seed, 1, n, x);
@@ -118,7 +119,6 @@ TEST_ENV(energy_and_map_agree)
             }
             CHECK_CLOSE((up - down) / (2 * h), g, 1e-6 * (1 + fabs(up) + fabs(g)));
         }
-        cgam_net_free(net);
     }
 }
 
@@ -127,7 +127,7 @@ TEST_ENV(jacobian_is_the_derivative_of_the_rates)
     uint64_t seed = 13;
     for (int t = 0; cgam_synapse_kinds[t].name; t++) {
         for (int round = 0; round < ROUNDS; round++) {
-            cgam_net *net = random_net(env, &seed, cgam_synapse_kinds[t].name, false);
+            OWNED(cgam_net) net = random_net(env, &seed, cgam_synapse_kinds[t].name, false);
             bool clamped[3] = {below(&seed, 3) == 0, below(&seed, 3) == 0, false};
             double x[32], v[3 * 32], Jv[3 * 32], up[32], down[32], y[32], h = 1e-6;
             int64_t n = cgam_net_size(net);
@@ -150,7 +150,6 @@ TEST_ENV(jacobian_is_the_derivative_of_the_rates)
                     CHECK_CLOSE((up[i] - down[i]) / (2 * h), Jv[k * n + i],
                                 2e-6 * (size + fabs(Jv[k * n + i])));
             }
-            cgam_net_free(net);
         }
     }
 }
@@ -191,7 +190,7 @@ TEST_ENV(order_of_layers_changes_nothing)
     normals(&seed, 1, 60, T);
     normals(&seed, 1, 12, x);
     for (int k = 0; k < 6; k++) {
-        cgam_net *net = chain(env, orders[k], W, T);
+        OWNED(cgam_net) net = chain(env, orders[k], W, T);
         double state_k[12], rate[12], E, power;
         static const int64_t at[] = {0, 4, 7};
         static const char *const names[] = {"x", "y", "z"};
@@ -211,7 +210,6 @@ TEST_ENV(order_of_layers_changes_nothing)
         /* energies are summed layer by layer, so their order may move the last bit */
         CHECK_REL(E, want_E, 4e-16);
         CHECK_REL(power, want_power, 4e-16);
-        cgam_net_free(net);
     }
 }
 
@@ -220,7 +218,7 @@ TEST_ENV(a_state_has_the_same_bits_alone_and_in_a_batch)
     uint64_t seed = 15;
     for (int round = 0; round < 40; round++) {
         enum { BATCH = 70 }; /* more than are taken at once */
-        cgam_net *net = random_net(env, &seed, NULL, false);
+        OWNED(cgam_net) net = random_net(env, &seed, NULL, false);
         int64_t n = cgam_net_size(net);
         int parts = cgam_net_parts(net);
         double *x = malloc(BATCH * (size_t)n * sizeof *x), *rate = malloc(BATCH * (size_t)n * 8);
@@ -239,7 +237,6 @@ TEST_ENV(a_state_has_the_same_bits_alone_and_in_a_batch)
         }
         free(x);
         free(rate);
-        cgam_net_free(net);
     }
 }
 
@@ -247,7 +244,7 @@ TEST_ENV(clamps_leave_energy_and_free_rates_alone)
 {
     uint64_t seed = 16;
     for (int round = 0; round < 200; round++) {
-        cgam_net *net = random_net(env, &seed, NULL, false);
+        OWNED(cgam_net) net = random_net(env, &seed, NULL, false);
         int64_t n = cgam_net_size(net);
         double x[2 * 32], rate[2 * 32], held[2 * 32], E[2], E2[2];
         bool clamped[3] = {below(&seed, 2), below(&seed, 2), below(&seed, 2)};
@@ -266,7 +263,6 @@ TEST_ENV(clamps_leave_energy_and_free_rates_alone)
                 }
             }
         }
-        cgam_net_free(net);
     }
 }
 
@@ -280,7 +276,7 @@ TEST_ENV(weights_of_any_type_give_what_their_numbers_give)
     float narrow[12];
     for (int i = 0; i < 12; i++) narrow[i] = (float)W[i];
     for (int wide = 1; wide >= 0; wide--) {
-        cgam_net *net;
+        OWNED(cgam_net) net = NULL;
         const cgam_op *op;
         CHECK_STATUS(env, cgam_net_new(env, &net));
         CHECK_STATUS(env, cgam_net_add_layer(net, "x", 1, (const int64_t[]){4}, NULL, NULL));
@@ -290,7 +286,6 @@ TEST_ENV(weights_of_any_type_give_what_their_numbers_give)
         CHECK_STATUS(env, cgam_net_add_bilinear(net, "W", 0, 1, op, 1));
         CHECK_STATUS(env, cgam_net_eval(net, 1, x, NULL,
                                         &(cgam_net_values){.current = wide ? want : current}));
-        cgam_net_free(net);
     }
     CHECK_CLOSE_ALL(current, want, 7, 1e-15);
 }

@@ -8,6 +8,8 @@
 
 #include <cgam/cgam.h>
 
+#include "support/owned.h"
+
 static cgam_bank *random_bank(cgam_env *env, uint64_t *seed, int64_t n, int64_t d, bool unit)
 {
     cgam_bank *bank;
@@ -106,9 +108,9 @@ TEST_ENV(energies_agree_where_retrieval_has_settled)
 {
     uint64_t seed = 2;
     enum { N = 20, D = 6 };
-    cgam_bank *bank = random_bank(env, &seed, N, D, false);
-    cgam_gate *gate;
-    cgam_net *net;
+    OWNED(cgam_bank) bank = random_bank(env, &seed, N, D, false);
+    OWNED(cgam_gate) gate = NULL;
+    OWNED(cgam_net) net = NULL;
     cgam_memory_net_opts o = cgam_memory_net_opts_default();
     o.alpha = 0.2;
     o.beta = 3;
@@ -133,9 +135,6 @@ TEST_ENV(energies_agree_where_retrieval_has_settled)
         for (int i = 0; i < N; i++)
             CHECK_CLOSE(rate[D + i], -gradient[i], 1e-12 * (1 + fabs(fast)));
     }
-    cgam_net_free(net);
-    cgam_gate_free(gate);
-    cgam_bank_free(bank);
 }
 
 /* ---- flow and fixed points --------------------------------------------------------------------- */
@@ -161,7 +160,7 @@ TEST_ENV(the_flow_rests_at_the_coupled_fixed_point)
     int compared = 0;
     for (int round = 0; round < 40; round++) {
         int64_t n = 5 + below(&seed, 60), d = 3 + below(&seed, 10);
-        cgam_bank *bank = random_bank(env, &seed, n, d, true);
+        OWNED(cgam_bank) bank = random_bank(env, &seed, n, d, true);
         double q[16], c[16], p[80], p2[80];
         cgam_recall_opts o = cgam_recall_opts_default();
         cgam_result flow, fixed;
@@ -182,7 +181,6 @@ TEST_ENV(the_flow_rests_at_the_coupled_fixed_point)
         CHECK_LE(flow.energy_rise, 1e-9 * (1 + fabs(flow.energy_start)));
         assert_true(flow.time > 0 && flow.time < 1000);
         compared++;
-        cgam_bank_free(bank);
     }
     assert_int_equal(compared, 40);
 }
@@ -191,7 +189,7 @@ TEST_ENV(the_flow_gives_the_first_order_score_as_lambda_vanishes)
 {
     uint64_t seed = 4;
     for (int round = 0; round < 10; round++) {
-        cgam_bank *bank = random_bank(env, &seed, 30, 8, true);
+        OWNED(cgam_bank) bank = random_bank(env, &seed, 30, 8, true);
         double q[8], c[8], p[30], p2[30], before = INFINITY;
         normals(&seed, 1, 8, q);
         normals(&seed, 1, 8, c);
@@ -209,7 +207,6 @@ TEST_ENV(the_flow_gives_the_first_order_score_as_lambda_vanishes)
             CHECK_LE(apart, before);
             before = apart + 1e-8;
         }
-        cgam_bank_free(bank);
     }
 }
 
@@ -219,8 +216,8 @@ TEST_ENV(above_the_critical_penalty_the_theory_names_the_winner)
     int named = 0;
     for (int round = 0; round < 30; round++) {
         enum { N = 8, D = 12, C = 3 };
-        cgam_bank *bank = random_bank(env, &seed, N, D, true);
-        cgam_spectrum *spectrum;
+        OWNED(cgam_bank) bank = random_bank(env, &seed, N, D, true);
+        OWNED(cgam_spectrum) spectrum = NULL;
         cgam_winner winner;
         CHECK_STATUS(env, cgam_spectrum_new(bank, &spectrum));
         double W[N * C], c[C], u[N] = {0}, q[D] = {0}, s[N];
@@ -263,8 +260,6 @@ TEST_ENV(above_the_critical_penalty_the_theory_names_the_winner)
             if (s[i] > s[best]) best = i;
         assert_int_equal(r.winner, best);
         cgam_recall_free(plan);
-        cgam_spectrum_free(spectrum);
-        cgam_bank_free(bank);
     }
     assert_true(named > 20);
 }
@@ -275,8 +270,8 @@ TEST_ENV(gates_follow_their_closed_form)
     uint64_t seed = 6;
     enum { N = 15, D = 20 };
     for (int round = 0; round < 6; round++) {
-        cgam_bank *bank = random_bank(env, &seed, N, D, round % 2);
-        cgam_spectrum *spectrum;
+        OWNED(cgam_bank) bank = random_bank(env, &seed, N, D, round % 2);
+        OWNED(cgam_spectrum) spectrum = NULL;
         CHECK_STATUS(env, cgam_spectrum_new(bank, &spectrum));
         double c[D], u[N], want[N], s[N], q[D] = {0}, size = 0;
         normals(&seed, 1, D, c);
@@ -288,16 +283,13 @@ TEST_ENV(gates_follow_their_closed_form)
         o.tau_s = 0.7;
         o.t_max = 3;
         o.steady = 0;
-        cgam_recall *plan;
+        OWNED(cgam_recall) plan = NULL;
         CHECK_STATUS(env, cgam_recall_new(bank, &o, &plan));
         CHECK_STATUS(env, cgam_recall_run(plan, &(cgam_recall_in){.queries = 1, .q = q, .c = c},
                                           &(cgam_recall_out){.s = s}));
         CHECK_STATUS(env, cgam_spectrum_transient(spectrum, o.alpha, 0.7, 3, u, NULL, want));
         for (int i = 0; i < N; i++) size = fmax(size, fabs(want[i]));
         CHECK_CLOSE_ALL(s, want, N, 1e-8 * size);
-        cgam_recall_free(plan);
-        cgam_spectrum_free(spectrum);
-        cgam_bank_free(bank);
     }
 }
 
@@ -307,9 +299,9 @@ TEST_ENV(the_gate_operator_is_a_synapse)
 {
     uint64_t seed = 13;
     enum { N = 14, D = 5 };
-    cgam_bank *bank = random_bank(env, &seed, N, D, false);
-    cgam_gate *gate;
-    cgam_net *net;
+    OWNED(cgam_bank) bank = random_bank(env, &seed, N, D, false);
+    OWNED(cgam_gate) gate = NULL;
+    OWNED(cgam_net) net = NULL;
     double u[N], s[N] = {0}, want[N];
     int64_t n = N;
     normals(&seed, 1, N, u);
@@ -326,9 +318,6 @@ TEST_ENV(the_gate_operator_is_a_synapse)
     CHECK_STATUS(env, cgam_gate_solve(gate, u, want, NULL));
     CHECK_CLOSE_ALL(s, want, N, 1e-6);
     CHECK_CLOSE(r.energy_end, -0.5 * dot(N, u, want), 1e-9);
-    cgam_net_free(net);
-    cgam_gate_free(gate);
-    cgam_bank_free(bank);
 }
 
 /* ---- free layers ------------------------------------------------------------------------------- */
@@ -340,7 +329,7 @@ TEST_ENV(a_free_context_is_stable_when_the_theory_says_so)
     int stable = 0, unstable = 0;
     enum { N = 10, D = 8, C = 4 };
     for (int round = 0; round < 40; round++) {
-        cgam_bank *bank = random_bank(env, &seed, N, D, true);
+        OWNED(cgam_bank) bank = random_bank(env, &seed, N, D, true);
         double P[D * C], q[D] = {0}, c[C], x[C + 2 * N + D] = {0}, value;
         normals(&seed, 0.7 * uniform(&seed), D * C, P);
         normals(&seed, 1, C, c);
@@ -352,13 +341,13 @@ TEST_ENV(a_free_context_is_stable_when_the_theory_says_so)
         o.d_c = C;
         o.free_context = true;
         o.t_max = 1000;
-        cgam_recall *plan;
+        OWNED(cgam_recall) plan = NULL;
         cgam_result r;
         CHECK_STATUS(env, cgam_recall_new(bank, &o, &plan));
         double margin = cgam_recall_context_margin(plan);
         CHECK_STATUS(env, cgam_recall_run(plan, &(cgam_recall_in){.queries = 1, .q = q, .c = c},
                                           &(cgam_recall_out){.results = &r}));
-        cgam_net *net;
+        OWNED(cgam_net) net = NULL;
         cgam_memory_net_opts no = cgam_memory_net_opts_default();
         no.alpha = o.alpha;
         no.lambda = 0;
@@ -376,13 +365,10 @@ TEST_ENV(a_free_context_is_stable_when_the_theory_says_so)
             unstable++;
             assert_int_not_equal(r.end, CGAM_END_CONVERGED);
         }
-        cgam_net_free(net);
-        cgam_recall_free(plan);
-        cgam_bank_free(bank);
     }
     assert_true(stable > 5 && unstable > 5);
     /* unit memories and W = Z: never */
-    cgam_bank *bank = random_bank(env, &seed, N, D, true);
+    OWNED(cgam_bank) bank = random_bank(env, &seed, N, D, true);
     cgam_recall_opts o = cgam_recall_opts_default();
     cgam_recall *plan;
     o.mode = CGAM_FLOW;
@@ -394,7 +380,6 @@ TEST_ENV(a_free_context_is_stable_when_the_theory_says_so)
     CHECK_STATUS(env, cgam_recall_new(bank, &o, &plan));
     assert_true(cgam_recall_context_margin(plan) == -INFINITY);
     cgam_recall_free(plan);
-    cgam_bank_free(bank);
 }
 
 /* A free query with lambda = 0 is a modern Hopfield network. */
@@ -403,11 +388,11 @@ TEST_ENV(a_free_query_settles_where_the_hopfield_network_does)
     uint64_t seed = 8;
     enum { N = 25, D = 10 };
     for (int round = 0; round < 10; round++) {
-        cgam_bank *bank = random_bank(env, &seed, N, D, true);
+        OWNED(cgam_bank) bank = random_bank(env, &seed, N, D, true);
         double q[D], xi[D], readout[D], change;
         normals(&seed, 1, D, q);
         cgam_recall_opts o = cgam_recall_opts_default();
-        cgam_recall *plan;
+        OWNED(cgam_recall) plan = NULL;
         cgam_result r;
         o.mode = CGAM_FLOW;
         o.lambda = 0;
@@ -420,8 +405,6 @@ TEST_ENV(a_free_query_settles_where_the_hopfield_network_does)
         assert_int_equal(r.end, CGAM_END_CONVERGED);
         CHECK_STATUS(env, cgam_hopfield_settle(bank, 1, q, 1e-14, 100000, xi, NULL, &change));
         CHECK_CLOSE_ALL(readout, xi, D, 1e-8);
-        cgam_recall_free(plan);
-        cgam_bank_free(bank);
     }
 }
 
@@ -430,16 +413,16 @@ TEST(queries_of_a_batch_have_the_bits_they_have_alone)
     uint64_t seed = 9;
     enum { N = 20, D = 6, B = 11 };
     for (int threads = 1; threads <= 2; threads++) {
-        cgam_env *env;
+        OWNED(cgam_env) env = NULL;
         cgam_env_opts eo = cgam_env_opts_default();
         eo.threads = threads;
         assert_int_equal(cgam_env_new(&eo, &env), CGAM_OK);
-        cgam_bank *bank = random_bank(env, &seed, N, D, true);
+        OWNED(cgam_bank) bank = random_bank(env, &seed, N, D, true);
         double q[B * D], c[B * D], p[B * N], one[N];
         normals(&seed, 1, B * D, q);
         normals(&seed, 1, B * D, c);
         cgam_recall_opts o = cgam_recall_opts_default();
-        cgam_recall *plan;
+        OWNED(cgam_recall) plan = NULL;
         o.mode = CGAM_FLOW;
         o.alpha = 0.4;
         CHECK_STATUS(env, cgam_recall_new(bank, &o, &plan));
@@ -454,9 +437,6 @@ TEST(queries_of_a_batch_have_the_bits_they_have_alone)
                              &(cgam_recall_out){.p = one}));
             assert_memory_equal(one, p + k * N, sizeof one);
         }
-        cgam_recall_free(plan);
-        cgam_bank_free(bank);
-        cgam_env_free(env);
     }
 }
 
@@ -466,9 +446,10 @@ TEST_ENV(the_modern_hopfield_network_is_an_instance)
     uint64_t seed = 10;
     enum { N = 30, D = 7 };
     for (int round = 0; round < 10; round++) {
-        cgam_bank *bank = random_bank(env, &seed, N, D, round % 2);
+        OWNED(cgam_bank) bank = random_bank(env, &seed, N, D, round % 2);
         double beta = 0.5 + 4 * uniform(&seed), M = cgam_bank_describe(bank).norm_max;
-        cgam_net *settled, *layered;
+        OWNED(cgam_net) settled = NULL;
+        OWNED(cgam_net) layered = NULL;
         CHECK_STATUS(env, cgam_hopfield_net_new(bank, beta, 0, &settled));
         CHECK_STATUS(env, cgam_hopfield_net_new(bank, beta, 1e-4, &layered));
         double xi[D], next[D], fast, E, h[D + N];
@@ -509,9 +490,6 @@ TEST_ENV(the_modern_hopfield_network_is_an_instance)
         CHECK_STATUS(env, cgam_flow_run(layered, 1, h, &f, &r));
         assert_int_equal(r.end, CGAM_FLOW_STEADY);
         CHECK_CLOSE_ALL(h, end, D, 1e-7);
-        cgam_net_free(settled);
-        cgam_net_free(layered);
-        cgam_bank_free(bank);
     }
 }
 
@@ -521,11 +499,12 @@ TEST_ENV(the_dense_associative_memory_is_an_instance)
     enum { N = 12, D = 40 };
     for (int power = 2; power <= 4; power++) {
         double signs[N * D], v[D], next[D], fast, E, h[D + N], a[D];
-        cgam_bank *bank;
+        OWNED(cgam_bank) bank = NULL;
         for (int i = 0; i < N * D; i++) signs[i] = below(&seed, 2) ? 1 : -1;
         CHECK_STATUS(env, cgam_bank_new(env, signs, CGAM_F64, N, D, NULL, &bank));
         double beta = 0.05;
-        cgam_net *settled, *layered;
+        OWNED(cgam_net) settled = NULL;
+        OWNED(cgam_net) layered = NULL;
         CHECK_STATUS(env, cgam_dense_net_new(bank, beta, power, 0, &settled));
         CHECK_STATUS(env, cgam_dense_net_new(bank, beta, power, 1e-3, &layered));
         normals(&seed, 10, D, v);
@@ -563,9 +542,6 @@ TEST_ENV(the_dense_associative_memory_is_an_instance)
         if (power > 2)
             for (int j = 0; j < D; j++) assert_true(x[j] * signs[j] > 0);
         for (int j = 0; j < D; j++) CHECK_CLOSE(x[j] / end[j], 1, 1e-6);
-        cgam_net_free(settled);
-        cgam_net_free(layered);
-        cgam_bank_free(bank);
     }
 }
 
@@ -574,8 +550,8 @@ static int flowing_recall(cgam_env *env, void *arg)
 {
     (void)arg;
     static const double Z[6] = {1, 0, 0, 1, 0.6, 0.8}, q[4] = {1, 0.2, 0, 1}, c[2] = {0.1, 1};
-    cgam_bank *bank = NULL;
-    cgam_recall *plan = NULL;
+    OWNED(cgam_bank) bank = NULL;
+    OWNED(cgam_recall) plan = NULL;
     cgam_result r[2];
     cgam_recall_opts o = cgam_recall_opts_default();
     double P[4] = {0.2, 0, 0, 0.3};
@@ -585,14 +561,11 @@ static int flowing_recall(cgam_env *env, void *arg)
     o.P = P;
     o.d_c = 2;
     o.free_context = o.free_query = true;
-    cgam_status status = cgam_bank_new(env, Z, CGAM_F64, 3, 2, NULL, &bank);
-    if (status == CGAM_OK) status = cgam_recall_new(bank, &o, &plan);
-    if (status == CGAM_OK)
-        status = cgam_recall_run(plan, &(cgam_recall_in){.queries = 2, .q = q, .c = c},
-                                 &(cgam_recall_out){.results = r});
-    cgam_recall_free(plan);
-    cgam_bank_free(bank);
-    return status;
+    TRY(cgam_bank_new(env, Z, CGAM_F64, 3, 2, NULL, &bank));
+    TRY(cgam_recall_new(bank, &o, &plan));
+    TRY(cgam_recall_run(plan, &(cgam_recall_in){.queries = 2, .q = q, .c = c},
+                        &(cgam_recall_out){.results = r}));
+    return CGAM_OK;
 }
 
 TEST(every_failed_allocation_comes_back)

@@ -2,6 +2,8 @@
  * scale. Scales that are powers of two keep every bit. */
 #include "support/one_env.h"
 
+#include "support/owned.h"
+
 typedef struct answer {
     cgam_result result;
     double *p, *s, *r, *readout;
@@ -12,14 +14,12 @@ static answer run(int64_t n, int64_t d, const double *Z, const double *q, const 
 {
     answer a = {
         .p = dense_room(n), .s = dense_room(n), .r = dense_room(n), .readout = dense_room(d)};
-    cgam_bank *bank = object_bank(env, n, d, Z);
-    cgam_recall *plan = object_recall(env, bank, opts);
+    OWNED(cgam_bank) bank = object_bank(env, n, d, Z);
+    OWNED(cgam_recall) plan = object_recall(env, bank, opts);
     cgam_recall_in in = {.queries = 1, .q = q, .c = c};
     cgam_recall_out out = {
         .results = &a.result, .p = a.p, .s = a.s, .r = a.r, .readout = a.readout};
     CHECK_STATUS(env, cgam_recall_run(plan, &in, &out));
-    cgam_recall_free(plan);
-    cgam_bank_free(bank);
     return a;
 }
 

@@ -6,6 +6,8 @@
 
 #include <cgam/theory.h>
 
+#include "support/owned.h"
+
 static void random_simplex(cgam_rng *rng, int64_t n, double *p)
 {
     double heat = dense_between_log(rng, 0.1, 30), r[64];
@@ -223,7 +225,7 @@ TEST(hopfield_bounds)
         double *xi = dense_normals(&rng, d, size * dense_between_log(&rng, 1e-4, 0.3));
         for (int64_t j = 0; j < d; j++) xi[j] += Z[i * d + j];
         double *star = dense_room(d), *once = dense_room(d), change;
-        cgam_bank *bank = object_bank(env, n, d, Z);
+        OWNED(cgam_bank) bank = object_bank(env, n, d, Z);
         CHECK_STATUS(env,
                      cgam_hopfield_settle(bank, beta, xi, 1e-14 * size, 5000, star, NULL, &change));
         if (change <= 1e-14 * size) {
@@ -250,7 +252,6 @@ TEST(hopfield_bounds)
             }
             CHECK_CLOSE(got.separation, separation, 1e-12 * size * size * 9);
         }
-        cgam_bank_free(bank);
         dense_reset();
     }
     assert_true(telling > check_trials(1000));

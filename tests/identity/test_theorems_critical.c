@@ -7,6 +7,8 @@
 #include <cgam/theory.h>
 #include <float.h>
 
+#include "support/owned.h"
+
 static int64_t largest(int64_t n, const double *x)
 {
     int64_t best = 0;
@@ -59,8 +61,8 @@ TEST(the_predicted_winner_wins)
         double alpha = -dense_between(&rng, 1.2, 4) / omega[0], next = INFINITY;
         for (int64_t i = n - 1; i > 0 && omega[i] > omega[0] + 1e-9; i--) next = omega[i];
         double *u = dense_normals(&rng, n, 1), *s0 = k % 2 ? dense_normals(&rng, n, 1) : NULL;
-        cgam_bank *bank = object_bank(env, n, d, Z);
-        cgam_spectrum *sp = object_spectrum(env, bank);
+        OWNED(cgam_bank) bank = object_bank(env, n, d, Z);
+        OWNED(cgam_spectrum) sp = object_spectrum(env, bank);
         cgam_winner got;
         CHECK_STATUS(env, cgam_supercritical_winner(sp, alpha, u, s0, &got));
         CHECK_CLOSE(got.gamma, -1 - alpha * omega[0], 1e-12 * alpha);
@@ -87,8 +89,6 @@ TEST(the_predicted_winner_wins)
                 }
             }
         }
-        cgam_spectrum_free(sp);
-        cgam_bank_free(bank);
         dense_reset();
     }
     assert_true(closed > check_trials(2500));
@@ -114,8 +114,8 @@ TEST(the_horizon_is_kept)
         double beta = dense_between_log(&rng, 0.3, 10), delta = dense_between_log(&rng, 1e-4, 0.6);
         double *u = dense_normals(&rng, n, dense_between_log(&rng, 0.01, 1));
         double *s = dense_room(n), *p = dense_room(n);
-        cgam_bank *bank = object_bank(env, n, d, Z);
-        cgam_spectrum *sp = object_spectrum(env, bank);
+        OWNED(cgam_bank) bank = object_bank(env, n, d, Z);
+        OWNED(cgam_spectrum) sp = object_spectrum(env, bank);
         cgam_horizon got;
         CHECK_STATUS(env, cgam_supercritical_horizon(sp, alpha, tau, beta, delta, u, true, &got));
         if (got.winner >= 0) {
@@ -141,8 +141,6 @@ TEST(the_horizon_is_kept)
             if (got.closed_form) closed++;
             else numeric++;
         }
-        cgam_spectrum_free(sp);
-        cgam_bank_free(bank);
         dense_reset();
     }
     assert_true(closed > check_trials(700));
@@ -182,7 +180,7 @@ TEST(coupling_breaks_the_uniform_state_at_its_formula)
         double *Z = balanced_bank(&rng, n, 1 + cgam_rng_below(&rng, 5), &d);
         double beta = dense_between_log(&rng, 0.5, 8);
         double lambda = sqrt((double)n / beta * dense_between(&rng, 0.02, 1.2));
-        cgam_bank *bank = object_bank(env, n, d, Z);
+        OWNED(cgam_bank) bank = object_bank(env, n, d, Z);
         cgam_coupled_critical got;
         CHECK_STATUS(env, cgam_coupled_critical_find(bank, lambda, beta, &got));
         assert_true(got.unit && got.balanced);
@@ -215,7 +213,6 @@ TEST(coupling_breaks_the_uniform_state_at_its_formula)
                 else CHECK_LE(start, end);
             }
         }
-        cgam_bank_free(bank);
         dense_reset();
     }
     assert_true(valid > check_trials(500));
@@ -289,7 +286,7 @@ TEST(the_fold_is_found)
         double lambda = sqrt((double)n / beta * dense_between(&rng, 0.1, 0.6));
         double *b = dense_normals(&rng, n, 0.02), *u = dense_normals(&rng, n, 0.02);
         double alpha_max = 0.95 * critical, *x = dense_room(n + 1), *p = dense_room(n);
-        cgam_bank *bank = object_bank(env, n, d, Z);
+        OWNED(cgam_bank) bank = object_bank(env, n, d, Z);
         cgam_fold got;
         CHECK_STATUS(env, cgam_fold_find(bank, lambda, beta, b, u, alpha_max, 1e-7, &got));
         const long double *one = dense_inverse(n, dense_gate(n, d, Z, 0));
@@ -302,7 +299,6 @@ TEST(the_fold_is_found)
                      (long long)n, (long long)d, got.alpha, fold, alpha_max);
         if (isnan(fold)) none++;
         else folds++;
-        cgam_bank_free(bank);
         dense_reset();
     }
     assert_true(folds > 5);

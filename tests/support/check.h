@@ -94,6 +94,14 @@ int check_run_tests(void);
         CHECK_MESSAGE(env, words);                                                                 \
     } while (0)
 
+/* A step of a function that returns a status: one that is not CGAM_OK is returned at once. What was made before is OWNED (owned.h)
+ * and so is freed. */
+#define TRY(call)                                                                                  \
+    do {                                                                                           \
+        const cgam_status try_status_ = (cgam_status)(call);                                       \
+        if (try_status_ != CGAM_OK) return try_status_;                                            \
+    } while (0)
+
 void check_close(double got, double want, double allowed, const char *what, const char *file,
                  int line);
 void check_rel(double got, double want, double rel, const char *what, const char *file, int line);

@@ -27,6 +27,42 @@ OWNER(cgam_vector, cgam_vector_free)
 #endif
 #ifdef CGAM_BANK_H
 OWNER(cgam_bank, cgam_bank_free)
+OWNER(cgam_row_names, cgam_row_names_free)
+#endif
+#ifdef CGAM_GATE_H
+OWNER(cgam_gate, cgam_gate_free)
+OWNER(cgam_spectrum, cgam_spectrum_free)
+#endif
+#ifdef CGAM_RECALL_H
+OWNER(cgam_recall, cgam_recall_free)
+#endif
+#ifdef CGAM_SRC_NUM_DPLR_H
+OWNER(cgam_dplr, cgam_dplr_free)
+OWNER(cgam_dplr_inverse, cgam_dplr_inverse_free)
+#endif
+#ifdef CGAM_NET_H
+OWNER(cgam_net, cgam_net_free)
+#endif
+#ifdef CGAM_FLOW_H
+OWNER(cgam_trajectory, cgam_trajectory_free)
+#endif
+#ifdef CGAM_SRC_NET_FILE_H
+OWNER(cgam_net_file, cgam_net_file_close)
+#endif
+#ifdef CGAM_SRC_IO_JOURNAL_H
+OWNER(cgam_journal, cgam_journal_close)
+#endif
+#ifdef CGAM_SRC_APP_VERB_H
+OWNER(cgam_args, cgam_args_free)
+#endif
+#ifdef CGAM_SRC_LAB_SHELF_H
+OWNER(cgam_shelf, cgam_shelf_free)
+#endif
+#ifdef CGAM_SRC_LM_PROMPT_FILE_H
+OWNER(cgam_prompt_file, cgam_prompt_file_close)
+#endif
+#ifdef CGAM_SRC_LAB_SYNTHETIC_STUDY_H
+OWNER(cgam_study, cgam_study_free)
 #endif
 #ifdef CGAM_SRC_LAB_LANGUAGE_DATASET_H
 OWNER(cgam_dataset, cgam_dataset_close)

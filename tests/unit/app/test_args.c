@@ -4,6 +4,8 @@
 #include "support/failing_alloc.h"
 #include "support/objects.h"
 
+#include "support/owned.h"
+
 static const cgam_param params[] = {
     {.name = "FILE", .kind = CGAM_TEXT, .value = "FILE", .required = true},
     {.name = "MORE", .kind = CGAM_TEXT, .value = "FILE", .many = true},
@@ -58,12 +60,11 @@ static void from_json(const char *text)
 
 static void refuse_json(const char *text, const char *message)
 {
-    json_t *value = json_loads(text, 0, NULL);
+    OWNED(json_t) value = json_loads(text, 0, NULL);
     assert_non_null(value);
     CHECK_FAILS(env, CGAM_E_ARG, cgam_args_json(env, &verb, value, &args));
     assert_null(args);
     assert_string_equal(cgam_env_message(env), message);
-    json_decref(value);
 }
 
 static int setup(void **state)
@@ -300,11 +301,10 @@ TEST_WITH(setup, teardown, values_can_be_set_one_by_one)
 static int scenario(cgam_env *own, void *arg)
 {
     (void)arg;
-    cgam_args *made;
+    OWNED(cgam_args) made = NULL;
     words w =
         WORDS("a", "--edit", "1", "--edit", "2", "--gain", "1,2,3,4,5,6,7,8,9", "--names=a,b");
     cgam_status status = cgam_args_parse(own, &verb, w.count, w.word, &made);
-    cgam_args_free(made);
     return status;
 }
 

@@ -4,6 +4,8 @@
 #include "lab/language/dataset.h"
 #include "support/objects.h"
 
+#include "support/owned.h"
+
 static const cgam_param params[] = {
     {.name = "FILE", .kind = CGAM_TEXT, .value = "FILE", .required = true, .help = "a file"},
     {.name = "out", .kind = CGAM_TEXT, .value = "DIR", .writes = true, .help = "a folder"},
@@ -256,9 +258,8 @@ TEST(offers_hold_the_table)
 TEST(a_study_tells_its_files)
 {
     char *text;
-    json_t *doc = json_pack("{s:s, s:[s, s]}", "out", "x", "files", "neff.csv", "study.json");
+    OWNED(json_t) doc = json_pack("{s:s, s:[s, s]}", "out", "x", "files", "neff.csv", "study.json");
     PRINTED(text, cgam_verb_print(&cgam_verb_lm_study, doc, to));
     assert_string_equal(text, "\nwritten to x: neff.csv study.json\n");
     free(text);
-    json_decref(doc);
 }

@@ -3,6 +3,8 @@
 #include "unit/app/printed.h"
 #include "unit/app/scene.h"
 
+#include "support/owned.h"
+
 #define ASK "recall --threads 1 --bank Z.csv --query "
 TEST(people_are_told_what_the_document_says)
 {
@@ -35,7 +37,7 @@ TEST(people_are_told_what_the_document_says)
          "softmax jacobian"},
         {"bank names --bank Z.csv --rows 2,3", "money", "mill"},
     };
-    cgam_env *env = NULL;
+    OWNED(cgam_env) env = NULL;
     CHECK_STATUS(NULL, cgam_env_new(&(cgam_env_opts){.threads = 1}, &env));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *text = printed(env, cases[i][0]);
@@ -45,12 +47,11 @@ TEST(people_are_told_what_the_document_says)
                 fail_msg("%s: no '%s' in:\n%s", cases[i][0], cases[i][k], text);
         free(text);
     }
-    cgam_env_free(env);
 }
 
 TEST(a_packed_bank_is_changed_by_words)
 {
-    cgam_env *env = NULL;
+    OWNED(cgam_env) env = NULL;
     CHECK_STATUS(NULL, cgam_env_new(&(cgam_env_opts){.threads = 1}, &env));
     static const char *const steps[][2] = {
         {"bank pack --from Z.csv --names Z.names --alpha 0.1 --dtype f32 --out B.safetensors", "6"},
@@ -92,7 +93,6 @@ TEST(a_packed_bank_is_changed_by_words)
             CHECK_MESSAGE(env, refused[k][1]);
         }
     }
-    cgam_env_free(env);
 }
 
 TEST(inputs_that_do_not_fit_are_named)
@@ -132,7 +132,7 @@ TEST(inputs_that_do_not_fit_are_named)
         {"map --bank Z.csv --at 1,2,3", "at: 3 numbers, x and y are expected"},
         {"study separation --trials 0 --figures no", "trials"},
     };
-    cgam_env *env = NULL;
+    OWNED(cgam_env) env = NULL;
     CHECK_STATUS(NULL, cgam_env_new(&(cgam_env_opts){.threads = 1}, &env));
     int wrong = 0;
     const int64_t cube[] = {1, 2, 2}, none[] = {0, 4}, two = 2;
@@ -152,7 +152,6 @@ TEST(inputs_that_do_not_fit_are_named)
         free(text);
     }
     assert_int_equal(wrong, 0);
-    cgam_env_free(env);
 }
 
 TEST_GROUP(enter, leave)

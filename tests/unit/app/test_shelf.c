@@ -9,6 +9,8 @@
 #include <cgam/ask.h>
 #include <cgam/lm.h>
 
+#include "support/owned.h"
+
 /* A shelf with the bank of the demo on it. */
 static cgam_shelf *shelf_of(size_t bytes, cgam_bank **bank)
 {
@@ -62,7 +64,7 @@ TEST_WITH(set_up, tear_down, what_was_used_least_lately_goes)
 TEST_WITH(set_up, tear_down, what_is_in_use_stays)
 {
     cgam_bank *bank;
-    cgam_shelf *shelf = shelf_of(0, &bank);
+    OWNED(cgam_shelf) shelf = shelf_of(0, &bank);
     const cgam_gate *a = take(shelf, bank, 0.1), *b = take(shelf, bank, 0.1);
     assert_ptr_equal(a, b);
     cgam_shelf_gate_done(shelf, a);
@@ -71,20 +73,18 @@ TEST_WITH(set_up, tear_down, what_is_in_use_stays)
     cgam_shelf_gate_done(shelf, b);
     assert_int_equal(cgam_shelf_describe(shelf).gates, 0);
     assert_int_equal(cgam_shelf_describe(shelf).bytes, 0);
-    cgam_bank *other;
+    OWNED(cgam_bank) other = NULL;
     const cgam_gate *none;
     cgam_recall_opts opts = cgam_recall_opts_default();
     CHECK_STATUS(env, cgam_demo_bank(env, 1, &other));
     CHECK_STATUS(env, cgam_shelf_gate(shelf, other, &opts, &none));
     assert_null(none); /* a bank of somebody else's */
-    cgam_bank_free(other);
-    cgam_shelf_free(shelf);
 }
 
 TEST_WITH(set_up, tear_down, views_of_a_bank_are_made_once)
 {
     cgam_bank *bank, *again, *views[4];
-    cgam_shelf *shelf = shelf_of(SIZE_MAX, &bank);
+    OWNED(cgam_shelf) shelf = shelf_of(SIZE_MAX, &bank);
     for (int v = 3; v >= 0; v--) {
         CHECK_STATUS(env, cgam_shelf_bank(shelf, CGAM_DEMO_PREFIX, v & 1, v & 2, &views[v]));
         CHECK_STATUS(env, cgam_shelf_bank(shelf, CGAM_DEMO_PREFIX, v & 1, v & 2, &again));
@@ -98,7 +98,6 @@ TEST_WITH(set_up, tear_down, views_of_a_bank_are_made_once)
     CHECK_STATUS(env, cgam_row_names_new(env, "a\nb\n", 4, &names));
     CHECK_FAILS(env, CGAM_E_SHAPE, cgam_shelf_name(shelf, CGAM_DEMO_PREFIX, names));
     assert_null(cgam_shelf_names(shelf, CGAM_DEMO_PREFIX));
-    cgam_shelf_free(shelf);
 }
 
 TEST_WITH(set_up, tear_down, a_model_serves_one_call_at_a_time)
@@ -139,22 +138,21 @@ TEST_WITH(set_up, tear_down, a_model_serves_one_call_at_a_time)
 static int fill_shelf(cgam_env *on, void *arg)
 {
     (void)arg;
-    cgam_shelf *shelf = NULL;
+    OWNED(cgam_shelf) shelf = NULL;
     cgam_bank *bank = NULL;
     cgam_row_names *names = NULL;
     const cgam_gate *gate = NULL;
     cgam_recall_opts opts = cgam_recall_opts_default();
     opts.alpha = 0.1;
-    cgam_status status = cgam_shelf_new(on, SIZE_MAX, &shelf);
-    if (status == CGAM_OK) status = cgam_demo_bank(on, 1, &bank);
-    if (status == CGAM_OK) status = cgam_shelf_add(shelf, CGAM_DEMO_PREFIX, bank);
-    if (status == CGAM_OK) status = cgam_demo_names(on, &names);
-    if (status == CGAM_OK) status = cgam_shelf_name(shelf, CGAM_DEMO_PREFIX, names);
-    if (status == CGAM_OK) status = cgam_shelf_bank(shelf, CGAM_DEMO_PREFIX, true, true, &bank);
-    if (status == CGAM_OK) status = cgam_shelf_gate(shelf, bank, &opts, &gate);
+    TRY(cgam_shelf_new(on, SIZE_MAX, &shelf));
+    TRY(cgam_demo_bank(on, 1, &bank));
+    TRY(cgam_shelf_add(shelf, CGAM_DEMO_PREFIX, bank));
+    TRY(cgam_demo_names(on, &names));
+    TRY(cgam_shelf_name(shelf, CGAM_DEMO_PREFIX, names));
+    TRY(cgam_shelf_bank(shelf, CGAM_DEMO_PREFIX, true, true, &bank));
+    TRY(cgam_shelf_gate(shelf, bank, &opts, &gate));
     cgam_shelf_gate_done(shelf, gate);
-    cgam_shelf_free(shelf);
-    return status;
+    return CGAM_OK;
 }
 
 static int ask_verb(cgam_env *on, void *arg)

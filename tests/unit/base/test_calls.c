@@ -9,6 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "support/owned.h"
+
 typedef struct attempt {
     const char *call; /* that fails */
     int error;
@@ -22,7 +24,7 @@ typedef struct attempt {
 /* 0: as it should be. */
 static int try_it(const attempt *a)
 {
-    cgam_env *env;
+    OWNED(cgam_env) env = NULL;
     cgam_env_opts opts = cgam_env_opts_default();
     opts.threads = a->threads;
     if (a->variable) setenv("OPENBLAS_NUM_THREADS", "3", 1);
@@ -44,7 +46,6 @@ static int try_it(const attempt *a)
         fail_call("getrlimit", EINVAL, 1); /* who cannot tell sets no limit */
         if (!cgam_blas_fits(1000)) return 6;
     }
-    cgam_env_free(env);
     return 0;
 }
 
@@ -120,7 +121,7 @@ TEST(memory_that_is_there_is_guessed)
 
 TEST(kept_blocks_are_given_back_first)
 {
-    cgam_env *env;
+    OWNED(cgam_env) env = NULL;
     char text[8] = "as it is";
     (void)state;
     assert_int_equal(cgam_env_new(NULL, &env), CGAM_OK);
@@ -130,5 +131,4 @@ TEST(kept_blocks_are_given_back_first)
 #endif
     cgam_env_message_copy(env, text, 0);
     assert_int_equal(text[0], 'a');
-    cgam_env_free(env);
 }

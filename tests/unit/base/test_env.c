@@ -6,6 +6,8 @@
 
 #include <sched.h>
 
+#include "support/owned.h"
+
 TEST(every_status_has_a_text_of_its_own)
 {
     static const struct {
@@ -61,7 +63,7 @@ TEST(every_type_has_a_name_and_a_size)
 
 TEST(a_message_is_one_line_that_fits)
 {
-    cgam_env *env;
+    OWNED(cgam_env) env = NULL;
     CHECK_STATUS(NULL, cgam_env_new(NULL, &env));
     assert_string_equal(cgam_env_message(env), "");
     CHECK_FAILS(NULL, CGAM_E_SHAPE, cgam_fail(env, CGAM_E_SHAPE, "W is %d x %d", 2, 3));
@@ -87,7 +89,6 @@ TEST(a_message_is_one_line_that_fits)
     assert_true(strlen(cgam_env_message(env)) > 100);
     CHECK_FAILS(NULL, CGAM_E_NOMEM, cgam_fail_nomem(env, "a bank"));
     assert_string_equal(cgam_env_message(env), "out of memory: a bank");
-    cgam_env_free(env);
 }
 
 TEST(options_outside_their_range_are_refused)
@@ -119,11 +120,10 @@ TEST(no_more_threads_than_cores_that_may_be_used)
     CPU_ZERO(&one);
     CPU_SET(first, &one);
     assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
-    cgam_env *env;
+    OWNED(cgam_env) env = NULL;
     assert_int_equal(cgam_env_new(NULL, &env), CGAM_OK);
     assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
     assert_int_equal(cgam_env_threads(env), 1);
-    cgam_env_free(env);
 }
 
 TEST(threads_are_as_many_as_asked_for)
@@ -131,11 +131,10 @@ TEST(threads_are_as_many_as_asked_for)
     cgam_env_opts opts = cgam_env_opts_default();
     for (int threads = 0; threads < 4; threads++) {
         opts.threads = threads;
-        cgam_env *env;
+        OWNED(cgam_env) env = NULL;
         CHECK_STATUS(NULL, cgam_env_new(&opts, &env));
         if (threads == 0) assert_true(cgam_env_threads(env) >= 1);
         else assert_int_equal(cgam_env_threads(env), threads);
-        cgam_env_free(env);
     }
 }
 
@@ -211,7 +210,7 @@ TEST(an_env_copes_with_every_failed_allocation)
 TEST(blocks_come_back_whole)
 {
     enum { BLOCKS = 50 };
-    cgam_env *env;
+    OWNED(cgam_env) env = NULL;
     assert_int_equal(cgam_env_new(NULL, &env), CGAM_OK);
     unsigned char *block[BLOCKS];
     size_t bytes[BLOCKS];
@@ -229,5 +228,4 @@ TEST(blocks_come_back_whole)
         }
         for (int k = 0; k < BLOCKS; k++) cgam_free(env, block[(k * 7 + round) % BLOCKS]);
     }
-    cgam_env_free(env);
 }

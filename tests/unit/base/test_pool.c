@@ -8,6 +8,8 @@
 #include <sched.h>
 #include <stdatomic.h>
 
+#include "support/owned.h"
+
 enum { ITEMS_MAX = 5000 };
 
 typedef struct tally {
@@ -46,14 +48,13 @@ TEST(all_items_run_once)
 {
     static tally t;
     for (int threads = 1; threads <= 5; threads++) {
-        cgam_env *env = env_of(threads);
+        OWNED(cgam_env) env = env_of(threads);
         for (int64_t items = 0; items < ITEMS_MAX; items = items * 3 + 1) {
             reset(&t);
             CHECK_STATUS(env, cgam_parallel(env, items, count, &t));
             for (int64_t i = 0; i < ITEMS_MAX; i++)
                 assert_int_equal(atomic_load(&t.done[i]), i < items);
         }
-        cgam_env_free(env);
     }
 }
 
@@ -61,7 +62,7 @@ TEST(the_lowest_failure_wins)
 {
     static tally t;
     for (int threads = 1; threads <= 4; threads++) {
-        cgam_env *env = env_of(threads);
+        OWNED(cgam_env) env = env_of(threads);
         for (int round = 0; round < 200; round++) {
             reset(&t);
             t.fail_from = 1 + round % 40;
@@ -75,18 +76,16 @@ TEST(the_lowest_failure_wins)
         reset(&t); /* the pool is as good as new */
         CHECK_STATUS(env, cgam_parallel(env, 200, count, &t));
         for (int64_t i = 0; i < 200; i++) assert_int_equal(atomic_load(&t.done[i]), 1);
-        cgam_env_free(env);
     }
 }
 
 TEST(many_jobs_follow_each_other)
 {
     static tally t;
-    cgam_env *env = env_of(3);
+    OWNED(cgam_env) env = env_of(3);
     reset(&t);
     for (int round = 0; round < 3000; round++) CHECK_STATUS(env, cgam_parallel(env, 5, count, &t));
     for (int64_t i = 0; i < 5; i++) assert_int_equal(atomic_load(&t.done[i]), 3000);
-    cgam_env_free(env);
 }
 
 static cgam_status outer(void *arg, int64_t i)
@@ -123,7 +122,7 @@ TEST(several_threads_may_call_at_once)
     enum { CALLERS = 4 };
     static tally t[CALLERS];
     pthread_t callers[CALLERS];
-    cgam_env *env = env_of(3);
+    OWNED(cgam_env) env = env_of(3);
     for (int k = 0; k < CALLERS; k++) {
         reset(&t[k]);
         t[k].env = env;
@@ -135,7 +134,6 @@ TEST(several_threads_may_call_at_once)
         assert_null(failed);
         for (int64_t i = 0; i < 40; i++) assert_int_equal(atomic_load(&t[k].done[i]), 200);
     }
-    cgam_env_free(env);
 }
 
 static cgam_status complain(void *arg, int64_t i)

@@ -6,6 +6,8 @@
 #include "io/json.h"
 #include "support/failing_alloc.h"
 
+#include "support/owned.h"
+
 static int write_arrays(cgam_env *env, void *arg)
 {
     const int64_t shape[] = {2};
@@ -25,12 +27,11 @@ static int write_table(cgam_env *env, void *arg)
 
 static int write_document(cgam_env *env, void *arg)
 {
-    json_t *doc = json_pack("{s:i}", "a", 1);
+    OWNED(json_t) doc = json_pack("{s:i}", "a", 1);
     char *text = NULL;
     cgam_status status = cgam_json_text(env, doc, &text);
     if (status == CGAM_OK) status = cgam_json_save(env, arg, "d.json", doc);
     cgam_text_free(env, text);
-    json_decref(doc);
     return status;
 }
 

@@ -6,6 +6,8 @@
 #include <cgam/io.h>
 #include <sys/stat.h>
 
+#include "support/owned.h"
+
 static void write_one(cgam_env *env, const char *path, double value)
 {
     CHECK_STATUS(env, cgam_npy_write(env, path, CGAM_F64, 0, NULL, &value));
@@ -197,7 +199,7 @@ TEST_ENV(lists_name_every_array)
 /* The first value that is no number is named, whichever thread finds which. */
 TEST(the_first_bad_value_is_named)
 {
-    cgam_env *env = NULL;
+    OWNED(cgam_env) env = NULL;
     cgam_env_opts opts = cgam_env_opts_default();
     opts.threads = 3;
     assert_int_equal(cgam_env_new(&opts, &env), CGAM_OK);
@@ -229,7 +231,6 @@ TEST(the_first_bad_value_is_named)
     CHECK_CLOSE(out[400 * COLS + 33], 1, 0);
     free(values);
     free(out);
-    cgam_env_free(env);
 }
 
 TEST_ENV(closing_nothing_is_fine)

@@ -20,6 +20,8 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include "support/owned.h"
+
 static char target[600]; /* of writers, alone in its folder */
 static const double two[] = {1, 2};
 static const int64_t pair[] = {2};
@@ -30,9 +32,8 @@ static const cgam_named_array arrays[] = {{"a", CGAM_F64, 1, pair, two},
 
 static int read_document(cgam_env *env, void *arg)
 {
-    json_t *doc = NULL;
+    OWNED(json_t) doc = NULL;
     cgam_status status = cgam_json_load(env, arg, &doc);
-    json_decref(doc);
     return status;
 }
 
@@ -125,21 +126,20 @@ static int run_child(cgam_env *env, void *arg)
 
 static int keep_journal(cgam_env *env, void *arg)
 {
-    cgam_journal *j;
+    OWNED(cgam_journal) j = NULL;
     cgam_status status = cgam_journal_open(env, arg, 7, &j);
     if (status != CGAM_OK) return status;
     status = cgam_journal_add(j, (cgam_record){1, sizeof two, two});
-    cgam_journal_close(j);
     return status;
 }
 
 static int use_folder(cgam_env *env, void *arg)
 {
     size_t there = cgam_folder_there(arg);
-    cgam_status status = cgam_folder_make(env, arg);
-    if (status == CGAM_OK) status = cgam_folder_remove(env, arg, "none");
+    TRY(cgam_folder_make(env, arg));
+    TRY(cgam_folder_remove(env, arg, "none"));
     cgam_folder_unmake(arg, there);
-    return status;
+    return CGAM_OK;
 }
 
 static int as_text(cgam_env *env, void *doc)
@@ -231,13 +231,12 @@ static int write_table(cgam_env *env, void *arg)
 
 static int write_document(cgam_env *env, void *arg)
 {
-    json_t *doc = json_object();
+    OWNED(json_t) doc = json_object();
     cgam_json_put_real(doc, "a", 1.5);
     cgam_json_put(doc, "b", cgam_json_reals(two, 2, 1));
     cgam_json_put_text(doc, "c", "t\xc3\xa4xt");
     cgam_json_put(doc, "d", cgam_json_lossy("\xc3\xa4\xff"));
     cgam_status status = cgam_json_save(env, arg, "t.json", doc);
-    json_decref(doc);
     return status;
 }
 
@@ -282,7 +281,7 @@ TEST(every_call_of_a_writer_may_fail)
     char folder[540];
     snprintf(folder, sizeof folder, "%s", scratch("out"));
     for (size_t i = 0; i < sizeof writers / sizeof *writers; i++) {
-        cgam_env *env = new_env();
+        OWNED(cgam_env) env = new_env();
         assert_int_equal(mkdir(folder, 0700), 0);
         snprintf(target, sizeof target, "%s/%s", folder, writers[i].name);
         CHECK_STATUS(env, (cgam_status)writers[i].run(env, folder));
@@ -291,7 +290,6 @@ TEST(every_call_of_a_writer_may_fail)
         free(want.bytes);
         unlink(target);
         assert_int_equal(rmdir(folder), 0);
-        cgam_env_free(env);
     }
 }
 

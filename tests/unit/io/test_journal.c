@@ -7,6 +7,8 @@
 
 #include <sys/stat.h>
 
+#include "support/owned.h"
+
 static const char text[] = "what was finished";
 
 /* How many records an earlier run has left, each with the text. */
@@ -26,20 +28,18 @@ static int count(const cgam_journal *j)
 static int add(cgam_env *env, void *arg)
 {
     const char *path = arg;
-    cgam_journal *j;
+    OWNED(cgam_journal) j = NULL;
     cgam_status status = cgam_journal_open(env, path, 7, &j);
     if (status != CGAM_OK) return status;
     status = cgam_journal_add(j, (cgam_record){(uint64_t)count(j), sizeof text, text});
-    cgam_journal_close(j);
     return status;
 }
 
 static int left(cgam_env *env, const char *path, uint64_t run)
 {
-    cgam_journal *j;
+    OWNED(cgam_journal) j = NULL;
     CHECK_STATUS(env, cgam_journal_open(env, path, run, &j));
     int n = count(j);
-    cgam_journal_close(j);
     return n;
 }
 

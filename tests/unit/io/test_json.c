@@ -8,6 +8,8 @@
 #include <float.h>
 #include <locale.h>
 
+#include "support/owned.h"
+
 static char *print(const json_t *value, int indent)
 {
     char *text = NULL;
@@ -21,14 +23,12 @@ static char *print(const json_t *value, int indent)
 
 static void expect_print(const char *in, int indent, const char *want)
 {
-    cgam_env *env = new_env();
-    json_t *tree;
+    OWNED(cgam_env) env = new_env();
+    OWNED(json_t) tree = NULL;
     CHECK_STATUS(env, cgam_json_parse(env, "text", in, strlen(in), &tree));
     char *text = print(tree, indent);
     assert_string_equal(text, want);
     free(text);
-    json_decref(tree);
-    cgam_env_free(env);
 }
 
 TEST(trees_are_printed_in_order)
@@ -103,13 +103,12 @@ TEST(reals_are_short_and_exact)
 TEST(what_is_no_number_becomes_null)
 {
     const double values[] = {NAN, INFINITY, -INFINITY, 1.5};
-    json_t *array = json_array();
+    OWNED(json_t) array = json_array();
     for (int i = 0; i < 4; i++)
         assert_int_equal(json_array_append_new(array, cgam_json_real(values[i])), 0);
     char *text = print(array, 0);
     assert_string_equal(text, "[null,null,null,1.5]");
     free(text);
-    json_decref(array);
 }
 
 /* Letters of two, three and four bytes from the first of each kind on; what is none is marked, byte by byte. */
@@ -130,9 +129,8 @@ TEST(text_that_is_no_utf8_is_marked)
             memcpy(marked + at, mark, strlen(mark) + 1);
             at += strlen(mark);
         }
-        json_t *got = cgam_json_lossy(text);
+        OWNED(json_t) got = cgam_json_lossy(text);
         assert_string_equal(json_string_value(got), marked);
-        json_decref(got);
     }
     json_t *got = cgam_json_lossy(letters);
     assert_string_equal(json_string_value(got), letters);
@@ -168,10 +166,9 @@ TEST(lists_are_whole_or_none)
         json_set_alloc_funcs(malloc, free);
     }
     assert_true(tries > 10);
-    json_t *doc = json_pack("{s:o}", "a", list);
+    OWNED(json_t) doc = json_pack("{s:o}", "a", list);
     for (int i = 0; i < 10; i++) assert_true(cgam_json_nth(doc, "a", i) == i + 1);
     assert_true(isnan(cgam_json_nth(doc, "a", -1)) && isnan(cgam_json_nth(doc, "a", 10)));
-    json_decref(doc);
 }
 
 TEST_ENV(errors_name_file_line_and_column)
@@ -197,11 +194,10 @@ TEST_ENV(errors_name_file_line_and_column)
         assert_null(strchr(cgam_env_message(env), '\n'));
         assert_null(tree);
     }
-    json_t *tree;
+    OWNED(json_t) tree = NULL;
     CHECK_FAILS(env, CGAM_E_NOT_FOUND, cgam_json_load(env, scratch("absent.json"), &tree));
     CHECK_STATUS(env, cgam_json_load(env, put_text("net.json", "{\"a\": [1, {}]}\n"), &tree));
     assert_int_equal(json_array_size(json_object_get(tree, "a")), 2);
-    json_decref(tree);
 }
 
 /* A document that lacks a value does not make a fault of another one's a want of memory, nor is it forgotten. */

@@ -7,6 +7,8 @@
 
 #include "io/shards.h"
 
+#include "support/owned.h"
+
 enum { N = 46, D = 3, FILES = 12 };
 
 static float rows[N * D];
@@ -48,7 +50,7 @@ static const char *write_index(void)
 
 static void holds_all(cgam_env *env, const char *path)
 {
-    cgam_bank *bank;
+    OWNED(cgam_bank) bank = NULL;
     double row[D];
     CHECK_STATUS(env, cgam_bank_load(env, path, NULL, &bank));
     assert_int_equal(cgam_bank_describe(bank).n, N);
@@ -56,7 +58,6 @@ static void holds_all(cgam_env *env, const char *path)
         CHECK_STATUS(env, cgam_bank_row(bank, i, row));
         for (int j = 0; j < D; j++) CHECK_CLOSE(row[j], rows[i * D + j], 0);
     }
-    cgam_bank_free(bank);
 }
 
 TEST_ENV(rows_come_in_the_order_of_names)
@@ -87,13 +88,12 @@ TEST_ENV(any_part_can_be_copied)
 
 TEST_ENV(one_array_of_an_index_stays_mapped)
 {
-    cgam_bank *bank;
+    OWNED(cgam_bank) bank = NULL;
     char path[600];
     snprintf(path, sizeof path, "%s:Z.4", write_index());
     CHECK_STATUS(env, cgam_bank_load(env, path, NULL, &bank));
     assert_int_equal(cgam_bank_describe(bank).n, 4);
     assert_true(cgam_bank_describe(bank).mapped);
-    cgam_bank_free(bank);
 }
 
 /* A file that is called like a pattern is that file. */
@@ -167,9 +167,8 @@ TEST_ENV(patterns_do_not_look_past_an_overlay)
 
 static int load(cgam_env *env, void *arg)
 {
-    cgam_bank *bank = NULL;
+    OWNED(cgam_bank) bank = NULL;
     cgam_status status = cgam_bank_load(env, arg, NULL, &bank);
-    cgam_bank_free(bank);
     return status;
 }
 
@@ -185,9 +184,8 @@ TEST_ENV(every_allocation_may_fail)
 static int setup(void **state)
 {
     int failed = scratch_setup(state);
-    cgam_env *env = object_env(1);
+    OWNED(cgam_env) env = object_env(1);
     write_shards(env);
-    cgam_env_free(env);
     return failed;
 }
 

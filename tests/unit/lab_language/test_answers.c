@@ -177,9 +177,9 @@ static int sweep_once(cgam_env *env, void *arg)
                                  .answers = &answers,
                                  .grid = GRID,
                                  .lambda = couplings};
-    cgam_status status = cgam_lens_make(env, &parts, &lens);
-    if (status == CGAM_OK) status = cgam_sweep_new(lens, &in, 1, halves[0][0], NULL, &sweep);
-    return status;
+    TRY(cgam_lens_make(env, &parts, &lens));
+    TRY(cgam_sweep_new(lens, &in, 1, halves[0][0], NULL, &sweep));
+    return CGAM_OK;
 }
 
 TEST(memory_that_is_refused_is_no_more_than_that)
@@ -242,9 +242,9 @@ static double log_p_by_scores(cgam_env *env, cgam_lm *lm, const cgam_lm_tokens *
 TEST(answers_have_the_probability_of_the_models_own_scores)
 {
     for (int way = 0; way < 4; way++) {
-        cgam_env *env = object_env(1);
-        cgam_lm_study *study =
-            open_study(env, "x=good film of Paris,y=good film,z=the capital", way % 2, way > 1);
+        OWNED(cgam_env) env = object_env(1);
+        OWNED(cgam_lm_study)
+        study = open_study(env, "x=good film of Paris,y=good film,z=the capital", way % 2, way > 1);
         cgam_lm_task *task = &study->task;
         const cgam_lens *lens;
         CHECK_STATUS(env, cgam_lm_study_lens(study, &lens));
@@ -281,15 +281,13 @@ TEST(answers_have_the_probability_of_the_models_own_scores)
             }
             cgam_free(env, states);
         }
-        cgam_lm_study_close(study);
-        cgam_env_free(env);
     }
 }
 
 TEST_ENV(answers_that_begin_alike_share_what_they_begin_with)
 {
-    cgam_lm_study *study =
-        open_study(env, "x=good film of Paris,y=good film,z=the capital", true, false);
+    OWNED(cgam_lm_study)
+    study = open_study(env, "x=good film of Paris,y=good film,z=the capital", true, false);
     cgam_lm_task *task = &study->task;
     CHECK_STATUS(env, cgam_lm_task_label(study, task));
     const cgam_answers *a = task->answers;
@@ -301,7 +299,6 @@ TEST_ENV(answers_that_begin_alike_share_what_they_begin_with)
             assert_memory_equal(a->word[a->beginning[b].label].tokens, a->word[k].tokens,
                                 (size_t)t * sizeof(int32_t));
         }
-    cgam_lm_study_close(study);
 }
 
 /* Distinct answers have the tokens that no other begins with, and those where another goes on. */

@@ -330,7 +330,8 @@ static bool all_within(const char *few, const char *many)
 TEST(demonstrations_are_among_those_of_more)
 {
     OWNED(cgam_dataset) set = NULL;
-    cgam_prompts *prompts, *fewer;
+    OWNED(cgam_prompts) prompts = NULL;
+    OWNED(cgam_prompts) fewer = NULL;
     CHECK_STATUS(env, cgam_dataset_shipped(env, "sentiment", NULL, &set));
     cgam_prompts_opts opts = cgam_prompts_opts_default();
     opts.queries = 40;
@@ -361,8 +362,6 @@ TEST(demonstrations_are_among_those_of_more)
         assert_int_equal(same, 1);
         cgam_text_free(env, a);
     }
-    cgam_prompts_free(fewer);
-    cgam_prompts_free(prompts);
 }
 
 /* Halves are the even and the odd queries. Drawn blindly, 40 queries of two labels leave a half with
@@ -610,12 +609,11 @@ TEST(a_query_that_owns_all_words_has_no_foreign_ones)
     FILE *f = open_memstream(&bytes, &size);
     assert_non_null(f);
     for (int i = 0; i < 2; i++) {
-        cgam_dataset *set;
+        OWNED(cgam_dataset) set = NULL;
         CHECK_STATUS(env, cgam_dataset_shipped(env, sets[i], NULL, &set));
         for (int64_t k = 0; k < set->labels; k++)
             for (int who = 0; who < 2; who++)
                 fprintf(f, "%s\t%s\n", who ? "one" : "two", set->label[k].word);
-        cgam_dataset_close(set);
     }
     fclose(f);
     cgam_dataset *set = set_of("facts", bytes);

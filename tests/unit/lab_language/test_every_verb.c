@@ -89,9 +89,8 @@ static int ask_verb(cgam_env *env, void *arg)
 /* The store is then the same in every run that follows. */
 static void ask_once(question *of)
 {
-    cgam_env *own = object_env(1);
+    OWNED(cgam_env) own = object_env(1);
     CHECK_STATUS(own, ask_verb(own, of));
-    cgam_env_free(own);
 }
 
 static void end_memory(size_t count, const question *all)

@@ -359,11 +359,11 @@ static int fit_all(cgam_env *env, void *arg)
     double x[N * D], y[N * D], out[N * D], U[2 * D], V[2 * D];
     OWNED(cgam_ridge) r = NULL;
     draw_pairs(N, x, y);
-    cgam_status status = cgam_ridge_new(env, N, D, x, y, &(cgam_ridge_opts){true, 0.3}, &r);
-    if (status == CGAM_OK) status = cgam_ridge_apply(r, N, x, out);
-    if (status == CGAM_OK) status = cgam_ridge_truncate(r, 2, U, V);
-    if (status == CGAM_OK) status = cgam_fit_turn(env, 1, false, N, D, out);
-    return status;
+    TRY(cgam_ridge_new(env, N, D, x, y, &(cgam_ridge_opts){true, 0.3}, &r));
+    TRY(cgam_ridge_apply(r, N, x, out));
+    TRY(cgam_ridge_truncate(r, 2, U, V));
+    TRY(cgam_fit_turn(env, 1, false, N, D, out));
+    return CGAM_OK;
 }
 
 TEST(every_allocation_may_fail) { check_every_allocation(fit_all, NULL); }

@@ -203,13 +203,14 @@ TEST_ENV(the_grid_rises_from_zero_to_just_below_critical)
 TEST_ENV(alpha_whitens_the_context_on_unit_rows)
 {
     OWNED(cgam_bank) bank = draw(env, true);
-    cgam_spectrum *modes = object_spectrum(env, bank);
+    OWNED(cgam_spectrum) modes = object_spectrum(env, bank);
     cgam_critical critical;
     CHECK_STATUS(env, cgam_gate_critical(bank, CGAM_EFFORT_FULL, &critical));
     for (double alpha = 1e-4; alpha < 1; alpha *= 9.7) {
         double *C = dense_room(D * D), *v = dense_room(D), *want = dense_room(N);
         double *y = dense_room(N), *x = dense_room(N), back, one;
-        cgam_gate *shared, *alone = object_gate(env, bank, alpha);
+        OWNED(cgam_gate) shared = NULL;
+        OWNED(cgam_gate) alone = object_gate(env, bank, alpha);
         cgam_gate_opts opts = cgam_gate_opts_default();
         opts.spectrum = modes;
         opts.critical = &critical;
@@ -234,11 +235,8 @@ TEST_ENV(alpha_whitens_the_context_on_unit_rows)
         CHECK_LE(back, 1e-14);
         assert_int_equal(cgam_gate_describe(shared).regime, CGAM_SUBCRITICAL);
         CHECK_CLOSE(cgam_gate_describe(shared).eta_min, 1 - alpha, 1e-9);
-        cgam_gate_free(shared);
-        cgam_gate_free(alone);
         dense_reset();
     }
-    cgam_spectrum_free(modes);
 }
 
 /* ---- Recalls ------------------------------------------------------------------------------ */
@@ -246,13 +244,12 @@ static void run_all(cgam_env *env, const cgam_bank *bank, const cgam_recall_opts
                     cgam_result *results, double *r)
 {
     double contexts[QUERIES * D];
-    cgam_recall *plan = object_recall(env, bank, opts);
+    OWNED(cgam_recall) plan = object_recall(env, bank, opts);
     for (int64_t i = 0; i < QUERIES; i++)
         for (int64_t j = 0; j < D; j++) contexts[i * D + j] = factor[0][i] * c[0][j];
     cgam_recall_in in = {.queries = QUERIES, .q = q[0], .c = contexts, .c_per_query = true};
     cgam_recall_out out = {.results = results, .r = r};
     CHECK_STATUS(env, cgam_recall_run(plan, &in, &out));
-    cgam_recall_free(plan);
 }
 
 /* Plans that share a gate give the bits of plans with gates of their own; another bank's or alpha's is
@@ -265,7 +262,7 @@ TEST(a_shared_gate_changes_no_bit)
     cgam_result results[QUERIES], again[QUERIES];
     cgam_recall_opts opts = cgam_recall_opts_default();
     cgam_gate_opts gate_opts = cgam_gate_opts_default();
-    cgam_gate *gate;
+    OWNED(cgam_gate) gate = NULL;
     cgam_recall *plan;
     opts.mode = CGAM_COUPLED;
     opts.alpha = 0.05;
@@ -283,7 +280,6 @@ TEST(a_shared_gate_changes_no_bit)
     opts.alpha = 0.06;
     CHECK_REFUSED(env, CGAM_E_ARG, "a different bank or alpha",
                   cgam_recall_new(bank, &opts, &plan));
-    cgam_gate_free(gate);
 }
 
 /* At alpha = 0 feedback adds lambda^2 p, which rises with the score: no two scores change places. */
@@ -388,11 +384,11 @@ static int scenario(cgam_env *env, void *arg)
     cgam_gates_answers out = {.first = first, .coupled = coupled};
     cgam_gates_input in = input(CGAM_OVER_LABELS);
     in.queries = 6;
-    cgam_status status = cgam_bank_new(env, Z, CGAM_F32, 230 + 20, D, &opts, &bank);
-    if (status == CGAM_OK) status = cgam_gates_new(bank, NULL, &gates);
-    if (status == CGAM_OK) status = cgam_gates_ask(gates, &in, &asked);
-    if (status == CGAM_OK) status = cgam_gates_at(gates, 0.1, 1, &asked, &out, NULL);
-    return (int)status;
+    TRY(cgam_bank_new(env, Z, CGAM_F32, 230 + 20, D, &opts, &bank));
+    TRY(cgam_gates_new(bank, NULL, &gates));
+    TRY(cgam_gates_ask(gates, &in, &asked));
+    TRY(cgam_gates_at(gates, 0.1, 1, &asked, &out, NULL));
+    return CGAM_OK;
 }
 
 TEST_ENV(every_allocation_may_fail)

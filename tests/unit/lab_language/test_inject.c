@@ -201,7 +201,7 @@ TEST(the_last_layer_is_what_states_say)
 TEST(whole_answers_are_judged_as_if_all_were_scored)
 {
     enum { EACH = 24, N = 12 * EACH };
-    cgam_lm_study *study = open_study_of("l.json");
+    OWNED(cgam_lm_study) study = open_study_of("l.json");
     cgam_judge judge;
     static cgam_judge_job jobs[N];
     static cgam_lm_edit edit[N];
@@ -242,7 +242,6 @@ TEST(whole_answers_are_judged_as_if_all_were_scored)
     assert_true(rights > 0 && rights < N);
     for (int i = 0; i < 12; i++) cgam_lm_tokens_free(study->lm, tokens[i].tokens);
     cgam_judge_close(&judge);
-    cgam_lm_study_close(study);
 }
 
 /* The readout compares the same answers: all queries count, also those whose answers begin alike. */

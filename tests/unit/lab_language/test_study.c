@@ -82,7 +82,8 @@ TEST(the_whole_study_is_its_parts)
     OWNED(cgam_env) env = object_env(2);
     cgam_lm_study_opts opts = options();
     OWNED(cgam_lm_study) study = open_study(env, &opts);
-    cgam_lm_result *all, *one;
+    OWNED(cgam_lm_result) all = NULL;
+    OWNED(cgam_lm_result) one = NULL;
     CHECK_STATUS(env, cgam_lm_study_run(study, &all));
     assert_int_equal(all->tables, 2 + 4 + 1 + 1);
     OWNED(json_t) doc = document(all);
@@ -99,8 +100,6 @@ TEST(the_whole_study_is_its_parts)
     assert_true(json_equal(json_object_get(neff, "curves"), cgam_json_at(doc, "neff.curves")));
     assert_memory_equal(one->table[0].cells, all->table[0].cells,
                         (size_t)(one->table[0].rows) * sizeof(double));
-    cgam_lm_result_free(one);
-    cgam_lm_result_free(all);
 }
 
 /* The share of all parts that was told: it never falls, every call has one, and it ends at all. */
@@ -130,8 +129,8 @@ TEST_ENV(progress_is_one_share_of_all_parts)
         cgam_lm_study_opts opts = options();
         opts.progress = (cgam_progress){note_share, &seen};
         opts.store = round > 0 ? store : NULL;
-        cgam_lm_study *study = open_study(env, &opts);
-        cgam_lm_result *all;
+        OWNED(cgam_lm_study) study = open_study(env, &opts);
+        OWNED(cgam_lm_result) all = NULL;
         CHECK_STATUS(env, cgam_lm_study_run(study, &all));
         assert_true(seen.calls > 20 && seen.without == 0);
         CHECK_CLOSE(seen.last, 1, 1e-9);
@@ -149,8 +148,6 @@ TEST_ENV(progress_is_one_share_of_all_parts)
         }
         CHECK_CLOSE(planned, ran, 0);
         assert_true(round < 2 ? ran > 0 : ran == 0);
-        cgam_lm_result_free(all);
-        cgam_lm_study_close(study);
     }
     /* the second of two studies tells the second half */
     shares half = {.last = 0.5};
@@ -201,12 +198,11 @@ static void check_same(const cgam_lm_result *a, const cgam_lm_result *b)
         assert_int_equal(x->rows, y->rows);
         assert_memory_equal(x->cells, y->cells, (size_t)(x->rows * x->columns) * sizeof *x->cells);
     }
-    json_t *one = document(a), *two = document(b);
+    OWNED(json_t) one = document(a);
+    OWNED(json_t) two = document(b);
     forget_time(one);
     forget_time(two);
     assert_true(json_equal(one, two));
-    json_decref(one);
-    json_decref(two);
 }
 
 /* All seven parts, stopped again and again: what is finished is not done again, and all of it is as if
@@ -217,7 +213,7 @@ TEST(an_interrupted_study_goes_on)
     cgam_env_opts how = cgam_env_opts_default();
     how.threads = 1;
     how.interrupted = stop_soon;
-    cgam_env *env;
+    OWNED(cgam_env) env = NULL;
     CHECK_STATUS(NULL, cgam_env_new(&how, &env));
     cgam_lm_study_opts opts = options();
     opts.parts = (1U << CGAM_LM_EXPERIMENTS) - 1;
@@ -275,7 +271,6 @@ TEST(an_interrupted_study_goes_on)
     }
     cgam_lm_study_close(study);
     cgam_lm_result_free(whole);
-    cgam_env_free(env);
 }
 
 /* The share of seven parts, from a cold start and from a store: it does not fall, and ends at all. */

@@ -121,9 +121,9 @@ static int run_kept(cgam_env *on, void *arg)
     opts.progress = (cgam_progress){hear, heard};
     opts.resume = kept;
     if (*anew) unlink(kept);
-    cgam_status status = cgam_lm_study_open(on, &opts, &study);
-    if (status == CGAM_OK) status = cgam_lm_study_run(study, &result);
-    return (int)status;
+    TRY(cgam_lm_study_open(on, &opts, &study));
+    TRY(cgam_lm_study_run(study, &result));
+    return CGAM_OK;
 }
 
 TEST_WITH(begin, end, memory_may_end_in_a_study_that_goes_on)

@@ -242,7 +242,8 @@ TEST(a_grid_through_the_norm_agrees_with_brute_force)
                                    .grid = GRID,
                                    .lambda = couplings,
                                    .relative = true};
-            cgam_sweep *sweep, *exact;
+            OWNED(cgam_sweep) sweep = NULL;
+            OWNED(cgam_sweep) exact = NULL;
             CHECK_STATUS(env, cgam_sweep_new(lens, &in, CONTEXTS, halves[0][0], NULL, &sweep));
             in.lens = CGAM_LENS_GAIN;
             CHECK_STATUS(env, cgam_sweep_new(lens, &in, CONTEXTS, halves[0][0], NULL, &exact));
@@ -269,8 +270,6 @@ TEST(a_grid_through_the_norm_agrees_with_brute_force)
             cgam_sweep_best best;
             CHECK_STATUS(env, cgam_sweep_choose(sweep, CGAM_OVER_LABELS, 0, CONTEXTS, NULL, &best));
             assert_true(best.lambda.from == best.lambda.to);
-            cgam_sweep_free(sweep);
-            cgam_sweep_free(exact);
         }
     assert_true(right > 200 && apart > 20); /* a bias does make a difference */
 }
@@ -386,10 +385,10 @@ static int make_sweep(cgam_env *failing, void *arg)
                            .tokens = tokens,
                            .target = target,
                            .lens = CGAM_LENS_RAW};
-    cgam_status status = cgam_lens_make(failing, &parts, &lens);
-    if (status == CGAM_OK) status = cgam_sweep_new(lens, &in, 2, halves[0][0], NULL, &sweep);
-    if (status == CGAM_OK) status = cgam_sweep_choose(sweep, CGAM_OVER_LABELS, 0, 2, NULL, &best);
-    return status;
+    TRY(cgam_lens_make(failing, &parts, &lens));
+    TRY(cgam_sweep_new(lens, &in, 2, halves[0][0], NULL, &sweep));
+    TRY(cgam_sweep_choose(sweep, CGAM_OVER_LABELS, 0, 2, NULL, &best));
+    return CGAM_OK;
 }
 
 /* More states than are scored at once. */

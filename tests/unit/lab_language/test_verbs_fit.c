@@ -80,11 +80,10 @@ TEST(recall_takes_it)
     int best = 0; /* rows of the bank are the axes, so scores are P c */
     for (int i = 1; i < 64; i++)
         if (want[i] > want[best]) best = i;
-    json_t *doc =
-        ask("recall --bank Z.npy --query q.npy --context c.npy --projection P.safetensors");
+    OWNED(json_t)
+    doc = ask("recall --bank Z.npy --query q.npy --context c.npy --projection P.safetensors");
     const json_t *first = json_array_get(json_object_get(doc, "queries"), 0);
     assert_int_equal(cgam_json_get_int(first, "winner"), best);
-    json_decref(doc);
 }
 
 /* P for other verbs: of another width, not there, not a number. */
@@ -114,9 +113,9 @@ TEST(a_wrong_projection_is_refused)
 TEST(several_tasks_are_left_out_in_turn)
 {
     need_tiny_model();
-    json_t *doc =
-        ask("lm fit --model m.gguf --dataset sentiment --dataset facts --queries 30 --shots 1 "
-            "--exact --store g.db --curve no --method lowrank --rank 2 --iterations 3");
+    OWNED(json_t)
+    doc = ask("lm fit --model m.gguf --dataset sentiment --dataset facts --queries 30 --shots 1 "
+              "--exact --store g.db --curve no --method lowrank --rank 2 --iterations 3");
     assert_int_equal(json_array_size(json_object_get(doc, "by_task")), 2);
     check_way(doc, "left_out");
     check_way(doc, "ridge");
@@ -126,7 +125,6 @@ TEST(several_tasks_are_left_out_in_turn)
         check_way(task, "left_out");
     }
     assert_int_equal(json_array_size(json_object_get(doc, "refined")), 3);
-    json_decref(doc);
 }
 
 /* Of whole answers the first token is not enough; from the last layer P = I adds y after every beginning,
@@ -142,9 +140,9 @@ TEST(whole_answers_are_compared)
     assert_int_equal(cgam_json_get_int(doc, "counted"), 24);
     check_way(doc, "held_out");
     check_way(doc, "icl");
-    json_t *study =
-        ask("lm sweep --model m.gguf --eval d.tsv --labels 'down=good film,up=good bad' "
-            "--queries 24 --shots 2 --exact --store w.db");
+    OWNED(json_t)
+    study = ask("lm sweep --model m.gguf --eval d.tsv --labels 'down=good film,up=good bad' "
+                "--queries 24 --shots 2 --exact --store w.db");
     const json_t *entry = json_array_get(json_object_get(study, "shots"), 0);
     static const char *const ways[] = {"zero_shot", "icl"};
     for (int i = 0; i < 2; i++) {
@@ -155,7 +153,6 @@ TEST(whole_answers_are_compared)
         assert_string_equal(cgam_json_get_text(ours, "full_right"),
                             cgam_json_get_text(theirs, "full_right"));
     }
-    json_decref(study);
 }
 
 TEST(what_cannot_be_fitted_is_refused)

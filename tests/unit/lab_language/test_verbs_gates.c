@@ -55,9 +55,9 @@ TEST(gates_begin_with_the_sweep)
 TEST(modes_and_layers_are_the_callers)
 {
     need_tiny_model();
-    json_t *doc =
-        ask("lm gates " PROMPTS "--shots 2 --exact --modes coupled --alphas 0.02,0.01,0.02 "
-            "--context-layer 3 --query-layer 2 --rows unit --store g.db");
+    OWNED(json_t)
+    doc = ask("lm gates " PROMPTS "--shots 2 --exact --modes coupled --alphas 0.02,0.01,0.02 "
+              "--context-layer 3 --query-layer 2 --rows unit --store g.db");
     const json_t *entry = json_array_get(json_object_get(doc, "shots"), 0);
     const json_t *grid = json_object_get(entry, "grid"), *layers = json_object_get(entry, "layers");
     assert_int_equal(json_array_size(grid), 3);
@@ -67,7 +67,6 @@ TEST(modes_and_layers_are_the_callers)
         assert_int_equal(cgam_json_get_int(json_array_get(layers, h), "context_layer"), 3);
         assert_int_equal(cgam_json_get_int(json_array_get(layers, h), "query_layer"), 2);
     }
-    json_decref(doc);
 }
 
 /* A report of gates alone has their table, their figures and the claims they decide. */

@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "support/owned.h"
+
 static char folder[] = "/tmp/cgam-pages-XXXXXX";
 static cgam_claims claims;
 static cgam_figures figures;
@@ -141,7 +143,7 @@ TEST(rows_of_a_gate_are_raw_or_unit)
         snprintf(said, sizeof said, "over all %s rows of", kinds[i]);
         put("g", "gates.json", text);
         HOLDS(page(), {said, 1});
-        json_t *doc = json_loads(text, 0, NULL);
+        OWNED(json_t) doc = json_loads(text, 0, NULL);
         assert_non_null(doc);
         cgam_models_figures(CGAM_LM_GATES, doc, &figures);
         assert_int_equal(figures.count, 1);
@@ -151,7 +153,6 @@ TEST(rows_of_a_gate_are_raw_or_unit)
         assert_non_null(strstr(caption, i ? "per query" : "demonstrations shared"));
         assert_non_null(strstr(caption, "Aa0-000"));
         assert_null(strstr(caption, "7")); /* a name is cut before it fills the picture */
-        json_decref(doc);
     }
     clear();
 }
@@ -213,14 +214,14 @@ TEST(a_trace_is_as_large_as_what_it_shows)
         {3, 2, 632, 716, "exact"}, {40, 39, 1360, 1500, "libllama"}, {90, 99, 1880, 2060, "exact"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char size[40];
-        json_t *doc = json_pack("{s:s,s:{s:i},s:o}", "engine", cases[i].engine, "model", "layers",
-                                cases[i].layers, "tokens", array_of(cases[i].tokens, token));
+        OWNED(json_t)
+        doc = json_pack("{s:s,s:{s:i},s:o}", "engine", cases[i].engine, "model", "layers",
+                        cases[i].layers, "tokens", array_of(cases[i].tokens, token));
         CHECK_STATUS(env, cgam_trace_figures_write(env, doc, folder, &figures));
         snprintf(size, sizeof size, "%d,%d", cases[i].width, cases[i].height);
         char *text = script("trace");
         if (!strstr(text, size)) fail_msg("no size %s in:\n%s", size, text);
         HOLDS(text, {i == 1 ? "states by libllama" : "states exact", 2}, {"\"_w\" 0", 1});
-        json_decref(doc);
     }
 }
 
@@ -231,24 +232,24 @@ TEST(a_lens_writes_words_where_there_is_room)
         int tokens, layers, words;
     } cases[] = {{3, 2, 6}, {50, 70, 0}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        json_t *doc =
+        OWNED(json_t)
+        doc =
             json_pack("{s:s,s:s,s:o,s:o}", "engine", "exact", "lens", "gain", "tokens",
                       array_of(cases[i].tokens, token), "layers", array_of(cases[i].layers, layer));
         CHECK_STATUS(env, cgam_lens_figures_write(env, doc, folder, &figures));
         HOLDS(script("lens"), {",\"\"\n", cases[i].words}, {"token,layer,word", 1});
-        json_decref(doc);
     }
 }
 
 TEST(a_landscape_has_a_panel_for_each_energy)
 {
     for (int context = 0; context < 2; context++) {
-        json_t *doc = json_pack("{s:b,s:f,s:f,s:f,s:i}", "context", context, "alpha", 0.5, "beta",
-                                2.0, "lambda", 1.0, "starts", 64);
+        OWNED(json_t)
+        doc = json_pack("{s:b,s:f,s:f,s:f,s:i}", "context", context, "alpha", 0.5, "beta", 2.0,
+                        "lambda", 1.0, "starts", 64);
         CHECK_STATUS(env, cgam_landscape_figures_write(env, doc, folder, &figures));
         HOLDS(script("landscape"), {"without context", context}, {"under the context", context},
               {"set lmargin at screen 0.6", context}, {"64 descents", 1});
-        json_decref(doc);
     }
 }
 

@@ -8,6 +8,8 @@
 
 #include <float.h>
 
+#include "support/owned.h"
+
 enum { ROOM = 64 };
 
 /* The closed-form transient of one lane against the library's, from far below to far above. */
@@ -25,8 +27,8 @@ static void compare(cgam_env *env, int64_t n, int64_t d, double alpha, double ti
         double Z[ROOM * 16], got[ROOM], want[ROOM], u[ROOM], size = 0;
         lane_of(b->g.Z, n * d, width, l, Z);
         lane_of(s, n, width, l, got);
-        cgam_bank *bank;
-        cgam_spectrum *spectrum;
+        OWNED(cgam_bank) bank = NULL;
+        OWNED(cgam_spectrum) spectrum = NULL;
         CHECK_STATUS(env, cgam_bank_new(env, Z, CGAM_F64, n, d, NULL, &bank));
         CHECK_STATUS(env, cgam_spectrum_new(bank, &spectrum));
         for (int64_t i = 0; i < n; i++) u[i] = 1 / (double)n;
@@ -43,8 +45,6 @@ static void compare(cgam_env *env, int64_t n, int64_t d, double alpha, double ti
             if (fabs(want[i]) >= DBL_MAX) assert_true(fabs(got[i]) > 1e300 && got[i] * want[i] > 0);
             else CHECK_CLOSE(got[i], want[i], 1e-9 * size);
         }
-        cgam_spectrum_free(spectrum);
-        cgam_bank_free(bank);
     }
     cgam_free(env, s);
     cgam_banks_free(b);
@@ -52,20 +52,19 @@ static void compare(cgam_env *env, int64_t n, int64_t d, double alpha, double ti
 
 TEST(transients_are_those_of_the_library)
 {
-    cgam_env *env = env_new(1);
+    OWNED(cgam_env) env = env_new(1);
     static const double alphas[] = {0, 0.5, 0.999, 1 - 1e-12, 1, 1 + 1e-12, 1 + 1e-6, 1.1, 2, 5};
     for (int i = 0; i < 10; i++) {
         compare(env, 30, 8, alphas[i], 0.01);
         compare(env, 30, 8, alphas[i], 50);
         compare(env, 6, 12, alphas[i], 7); /* n <= d: every trial has its own alpha_crit */
     }
-    cgam_env_free(env);
 }
 
 /* Whatever the time, the peak is a number between 1/n and 1. */
 TEST(no_time_is_too_long)
 {
-    cgam_env *env = env_new(1);
+    OWNED(cgam_env) env = env_new(1);
     const cgam_lanes *lanes = cgam_lanes_of(cgam_cpu_best());
     const int width = lanes->width;
     const int64_t n = 50, d = 10;
@@ -90,14 +89,13 @@ TEST(no_time_is_too_long)
         }
     cgam_free(env, s);
     cgam_banks_free(b);
-    cgam_env_free(env);
 }
 
 /* Equal memories, or two of any kind: u has nothing in the modes that grow first, so nothing may
  * grow out of rounding, whether they are a kernel (n > d) or not. */
 TEST(without_a_lead_there_is_no_winner)
 {
-    cgam_env *env = env_new(1);
+    OWNED(cgam_env) env = env_new(1);
     const cgam_lanes *lanes = cgam_lanes_of(cgam_cpu_best());
     const int width = lanes->width;
     static const struct {
@@ -131,12 +129,11 @@ TEST(without_a_lead_there_is_no_winner)
         cgam_free(env, s);
         cgam_banks_free(b);
     }
-    cgam_env_free(env);
 }
 
 TEST(the_lead_is_the_gap_of_the_horizon)
 {
-    cgam_env *env = env_new(1);
+    OWNED(cgam_env) env = env_new(1);
     static const int64_t sizes[][2] = {{40, 10}, {7, 11}};
     for (int c = 0; c < 2; c++) {
         int64_t n = sizes[c][0], d = sizes[c][1];
@@ -147,20 +144,17 @@ TEST(the_lead_is_the_gap_of_the_horizon)
         for (int64_t i = 0; i < n; i++) u[i] = 1 / (double)n;
         for (int l = 0; l < width; l++) {
             lane_of(b->g.Z, n * d, width, l, Z);
-            cgam_bank *bank;
-            cgam_spectrum *spectrum;
+            OWNED(cgam_bank) bank = NULL;
+            OWNED(cgam_spectrum) spectrum = NULL;
             cgam_horizon h;
             CHECK_STATUS(env, cgam_bank_new(env, Z, CGAM_F64, n, d, NULL, &bank));
             CHECK_STATUS(env, cgam_spectrum_new(bank, &spectrum));
             CHECK_STATUS(env, cgam_supercritical_horizon(spectrum, 1.1 * b->alpha_crit[l], 1, 3.5,
                                                          0.01, u, false, &h));
             CHECK_CLOSE(lead[l], h.gap, 1e-12);
-            cgam_spectrum_free(spectrum);
-            cgam_bank_free(bank);
         }
         cgam_banks_free(b);
     }
-    cgam_env_free(env);
 }
 
 TEST(the_grids_have_75_and_173_points)

@@ -4,11 +4,13 @@
 #include <cgam/gate.h>
 #include <cgam/theory.h>
 
+#include "support/owned.h"
+
 enum { N = 20, D = 12 }; /* the most there are */
 
 TEST(folds_agree_with_the_library)
 {
-    cgam_env *env = env_new(1);
+    OWNED(cgam_env) env = env_new(1);
     static const double lambdas[] = {0.3, 0.4, 0.8, 1.4};
     static const int64_t sizes[][2] = {{20, 5}, {8, 12}};
     int64_t folded = 0;
@@ -37,7 +39,7 @@ TEST(folds_agree_with_the_library)
                 double Z[N * D], none[N] = {0}, u[N];
                 lane_of(b->g.Z, n * d, width, l, Z);
                 for (int64_t j = 0; j < n; j++) u[j] = 1 / (double)n;
-                cgam_bank *bank;
+                OWNED(cgam_bank) bank = NULL;
                 cgam_fold want;
                 CHECK_STATUS(env, cgam_bank_new(env, Z, CGAM_F64, n, d, NULL, &bank));
                 CHECK_STATUS(env,
@@ -48,7 +50,6 @@ TEST(folds_agree_with_the_library)
                     CHECK_CLOSE(alpha[l], want.alpha, 1e-4);
                     folded += n <= d;
                 }
-                cgam_bank_free(bank);
             }
         }
         cgam_free(env, room);
@@ -56,13 +57,12 @@ TEST(folds_agree_with_the_library)
         cgam_banks_free(b);
     }
     assert_true(folded > 0);
-    cgam_env_free(env);
 }
 
 /* On either side of the fold: below it the plain iteration stays near uniform, above it leaves. */
 TEST(the_iteration_leaves_the_branch_at_the_fold)
 {
-    cgam_env *env = env_new(1);
+    OWNED(cgam_env) env = env_new(1);
     const cgam_lanes *lanes = cgam_lanes_of(cgam_cpu_best());
     const int width = lanes->width;
     const int64_t n = 50, d = 10;
@@ -84,10 +84,10 @@ TEST(the_iteration_leaves_the_branch_at_the_fold)
         double Z[50 * 10];
         CHECK_CLOSE(folds[l], 1, 0);
         lane_of(b->g.Z, n * d, width, l, Z);
-        cgam_bank *bank;
+        OWNED(cgam_bank) bank = NULL;
         CHECK_STATUS(env, cgam_bank_new(env, Z, CGAM_F64, n, d, NULL, &bank));
         for (int side = 0; side < 2; side++) {
-            cgam_gate *gate;
+            OWNED(cgam_gate) gate = NULL;
             double r[50], p[50], in[50], top = 0;
             CHECK_STATUS(env, cgam_gate_new(bank, alpha[l] + (side ? 1e-3 : -1e-3), NULL, &gate));
             lane_of(b->g.start, n, width, l, r);
@@ -101,12 +101,9 @@ TEST(the_iteration_leaves_the_branch_at_the_fold)
             for (int64_t i = 0; i < n; i++) top = fmax(top, p[i]);
             if (side) CHECK_LE(0.9, top);
             else CHECK_LE(top, 0.3);
-            cgam_gate_free(gate);
         }
-        cgam_bank_free(bank);
     }
     cgam_free(env, room);
     cgam_free(env, s);
     cgam_banks_free(b);
-    cgam_env_free(env);
 }

@@ -4,6 +4,8 @@
 #include <cgam/gate.h>
 #include <cgam/recall.h>
 
+#include "support/owned.h"
+
 enum { N = 23, D = 7, LAMBDAS = 3 };
 
 /* Runs a check with each set of loops that this CPU has. */
@@ -24,7 +26,7 @@ static void each(void (*check)(const cgam_lanes *lanes))
 /* s = A^-1 u by weights against the gate operator, and its peak. */
 static void response_check(const cgam_lanes *lanes)
 {
-    cgam_env *env = env_new(1);
+    OWNED(cgam_env) env = env_new(1);
     const int width = lanes->width;
     static const int64_t sizes[][2] = {{N, D}, {9, 12}, {30, 13}};
     for (int c = 0; c < 3; c++) {
@@ -60,7 +62,6 @@ static void response_check(const cgam_lanes *lanes)
         cgam_free(env, s);
         cgam_banks_free(b);
     }
-    cgam_env_free(env);
 }
 
 TEST(responses_agree_with_the_gate_operator) { each(response_check); }
@@ -88,7 +89,7 @@ static int iterate(const double *G, int64_t n, double alpha, double beta, double
 
 static void coupled_check(const cgam_lanes *lanes)
 {
-    cgam_env *env = env_new(1);
+    OWNED(cgam_env) env = env_new(1);
     const int width = lanes->width;
     const int64_t n = 50, d = 10;
     /* on the low branch, at the fold, and beyond it */
@@ -132,21 +133,18 @@ static void coupled_check(const cgam_lanes *lanes)
                 continue;
             }
             lane_of(b->g.Z, n * d, width, l, Z);
-            cgam_bank *bank;
-            cgam_gate *gate;
+            OWNED(cgam_bank) bank = NULL;
+            OWNED(cgam_gate) gate = NULL;
             CHECK_STATUS(env, cgam_bank_new(env, Z, CGAM_F64, n, d, NULL, &bank));
             CHECK_STATUS(env, cgam_gate_new(bank, alpha, NULL, &gate));
             int count = iterate(NULL, n, alpha, 5, lambda, gate, env, want);
             assert_in_range(abs(count - iterations[l]), 0,
                             1); /* a change of 1e-8 within rounding */
             CHECK_CLOSE_ALL(got, want, n, count == iterations[l] ? 1e-10 : 1e-7);
-            cgam_gate_free(gate);
-            cgam_bank_free(bank);
         }
     }
     cgam_free(env, room);
     cgam_banks_free(b);
-    cgam_env_free(env);
 }
 
 TEST(the_iteration_is_the_plain_one) { each(coupled_check); }
@@ -154,7 +152,7 @@ TEST(the_iteration_is_the_plain_one) { each(coupled_check); }
 /* Scores against a plain loop, ties included. */
 static void judge_check(const cgam_lanes *lanes)
 {
-    cgam_env *env = env_new(1);
+    OWNED(cgam_env) env = env_new(1);
     const int width = lanes->width;
     const double lambda[LAMBDAS] = {0, 0.5, 4}, beta = 3.5;
     double *room = cgam_zalloc(env, (size_t)((2 * D + 2 * N + 2 * LAMBDAS) * width), sizeof *room);
@@ -201,7 +199,6 @@ static void judge_check(const cgam_lanes *lanes)
             CHECK_CLOSE(log_p[k * width + l], log(p[target[l]]), 1e-11);
         }
     cgam_free(env, room);
-    cgam_env_free(env);
 }
 
 TEST(judgements_are_those_of_a_plain_loop) { each(judge_check); }

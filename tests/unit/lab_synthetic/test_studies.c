@@ -10,6 +10,8 @@
 #include <jansson.h>
 #include <sys/stat.h>
 
+#include "support/owned.h"
+
 /* Every study at a size of a few hundredths of a second. */
 static cgam_study_opts small(cgam_study_kind kind)
 {
@@ -88,15 +90,13 @@ TEST(threads_do_not_matter)
 {
     for (int k = 0; k < CGAM_STUDY_KINDS; k++) {
         cgam_study_opts o = small((cgam_study_kind)k);
-        cgam_env *one = env_with(1, NULL, NULL), *five = env_with(5, NULL, NULL);
-        cgam_study *a, *b;
+        OWNED(cgam_env) one = env_with(1, NULL, NULL);
+        OWNED(cgam_env) five = env_with(5, NULL, NULL);
+        OWNED(cgam_study) a = NULL;
+        OWNED(cgam_study) b = NULL;
         CHECK_STATUS(one, cgam_study_run(one, &o, &a));
         CHECK_STATUS(five, cgam_study_run(five, &o, &b));
         same(a, b);
-        cgam_study_free(a);
-        cgam_study_free(b);
-        cgam_env_free(one);
-        cgam_env_free(five);
     }
 }
 
@@ -112,14 +112,12 @@ static void note(void *user, const cgam_progress_at *at)
 TEST(progress_rises_to_the_end)
 {
     double last = 0;
-    cgam_env *env = env_with(2, NULL, NULL);
+    OWNED(cgam_env) env = env_with(2, NULL, NULL);
     cgam_study_opts o = small(CGAM_STUDY_THEOREMS);
     o.progress = (cgam_progress){note, &last};
-    cgam_study *s;
+    OWNED(cgam_study) s = NULL;
     CHECK_STATUS(env, cgam_study_run(env, &o, &s));
     CHECK_CLOSE(last, 1, 0);
-    cgam_study_free(s);
-    cgam_env_free(env);
 }
 
 static bool after_some(void *user)
@@ -184,12 +182,10 @@ TEST(a_run_of_many_trials_can_be_stopped)
         int left[] = {never, never};
         for (int i = 0; i < 2; i++) {
             cgam_study_opts o = small((cgam_study_kind)k);
-            cgam_env *env = env_with(1, after_some, &left[i]);
-            cgam_study *s = NULL;
+            OWNED(cgam_env) env = env_with(1, after_some, &left[i]);
+            OWNED(cgam_study) s = NULL;
             o.trials = trials[i];
             CHECK_STATUS(env, cgam_study_run(env, &o, &s));
-            cgam_study_free(s);
-            cgam_env_free(env);
         }
         CHECK_LE((trials[1] - trials[0]) / 8.0, left[0] - left[1]); /* lanes: at most 8 */
     }
@@ -203,7 +199,7 @@ TEST(progress_belongs_to_the_rows_of_its_bank)
     static double Z[2][N * D];
     char folder[512];
     int left = 1 << 30;
-    cgam_env *env = env_with(1, after_some, &left);
+    OWNED(cgam_env) env = env_with(1, after_some, &left);
     cgam_study_opts o = small(CGAM_STUDY_CAPACITY);
     cgam_bank *bank[2];
     cgam_study *want, *got = NULL;
@@ -229,13 +225,12 @@ TEST(progress_belongs_to_the_rows_of_its_bank)
     cgam_study_free(whole);
     cgam_study_free(got);
     for (int k = 0; k < 2; k++) cgam_bank_free(bank[k]);
-    cgam_env_free(env);
 }
 
 /* The first 40 of 70 trials are the 40 of a shorter run: peak sums differ by the others only. */
 TEST(a_trial_does_not_know_how_many_there_are)
 {
-    cgam_env *env = env_with(2, NULL, NULL);
+    OWNED(cgam_env) env = env_with(2, NULL, NULL);
     for (int k = 0; k < CGAM_STUDY_KINDS; k++) {
         cgam_study_opts o = small((cgam_study_kind)k);
         char *a, *b;
@@ -250,7 +245,6 @@ TEST(a_trial_does_not_know_how_many_there_are)
         CHECK_REFUSED(env, CGAM_E_ARG, "trials are 0 to 11", cgam_study_trial(env, &o, 12, &a));
         CHECK_FAILS(env, CGAM_E_ARG, cgam_study_trial(env, &o, -1, &a));
     }
-    cgam_env_free(env);
 }
 
 /* Number of `right` with the value true, anywhere in a document. */
@@ -271,14 +265,14 @@ TEST(all_trials_of_all_banks_can_be_shown)
 {
     static const int kinds[] = {CGAM_STUDY_SEPARATION, CGAM_STUDY_CAPACITY, CGAM_STUDY_PHASE};
     static const double one[] = {1}, two[] = {0, 1.5};
-    cgam_env *env = env_with(1, NULL, NULL);
+    OWNED(cgam_env) env = env_with(1, NULL, NULL);
     for (int k = 0; k < 3; k++) {
         cgam_study_opts o = small((cgam_study_kind)kinds[k]);
         o.trials = 11;
         o.banks = 3;
         o.sigma_q = (cgam_list){one, 1};
         o.lambda = (cgam_list){two, 2};
-        cgam_study *s;
+        OWNED(cgam_study) s = NULL;
         CHECK_STATUS(env, cgam_study_run(env, &o, &s));
         const cgam_table *t = cgam_study_find(s, "accuracy");
         int64_t accuracy = cgam_table_column(t, "accuracy");
@@ -294,9 +288,7 @@ TEST(all_trials_of_all_banks_can_be_shown)
             cgam_text_free(env, text);
         }
         CHECK_CLOSE(shown, counted, 1e-9);
-        cgam_study_free(s);
     }
-    cgam_env_free(env);
 }
 
 /* The peaks of a curve, by penalty, with every penalty once. */
@@ -304,28 +296,26 @@ TEST(a_penalty_named_twice_is_one_point)
 {
     static const double twice[] = {1.1, 0.2, 0.2, 1.1, 0.2}, once[] = {0.2, 1.1};
     static const int kinds[] = {CGAM_STUDY_COMPETITION, CGAM_STUDY_COUPLED};
-    cgam_env *env = env_with(1, NULL, NULL);
+    OWNED(cgam_env) env = env_with(1, NULL, NULL);
     for (int k = 0; k < 2; k++) {
         cgam_study_opts o = small((cgam_study_kind)kinds[k]);
-        cgam_study *a, *b;
+        OWNED(cgam_study) a = NULL;
+        OWNED(cgam_study) b = NULL;
         o.alphas = (cgam_list){once, 2};
         CHECK_STATUS(env, cgam_study_run(env, &o, &a));
         o.alphas = (cgam_list){twice, 5};
         CHECK_STATUS(env, cgam_study_run(env, &o, &b));
         same_tables(a, b);
-        cgam_study_free(a);
-        cgam_study_free(b);
     }
-    cgam_env_free(env);
 }
 
 /* One trial shown alone is the trial the study counted. */
 TEST(the_mean_of_the_trials_is_the_curve)
 {
-    cgam_env *env = env_with(1, NULL, NULL);
+    OWNED(cgam_env) env = env_with(1, NULL, NULL);
     cgam_study_opts o = small(CGAM_STUDY_COUPLED);
     o.trials = 6;
-    cgam_study *s;
+    OWNED(cgam_study) s = NULL;
     CHECK_STATUS(env, cgam_study_run(env, &o, &s));
     const cgam_table *t = cgam_study_find(s, "curves");
     for (int64_t row = 0; row < t->rows; row++) {
@@ -343,8 +333,6 @@ TEST(the_mean_of_the_trials_is_the_curve)
         /* a trial alone is always integrated finely */
         CHECK_CLOSE(t->cells[row * t->columns + 2], sum / 6, 1e-4);
     }
-    cgam_study_free(s);
-    cgam_env_free(env);
 }
 
 /* Fields of a line of CSV; a comma between quotes separates nothing. */
@@ -366,7 +354,7 @@ static int64_t fields_of(const char *line)
 TEST(folds_do_not_depend_on_the_neighbours)
 {
     static const double lambda[] = {0.3}, alphas[] = {0.5};
-    cgam_env *env = env_with(1, NULL, NULL);
+    OWNED(cgam_env) env = env_with(1, NULL, NULL);
     cgam_study_opts o = small(CGAM_STUDY_COUPLED);
     o.n = 8;
     o.d = 12;
@@ -374,7 +362,7 @@ TEST(folds_do_not_depend_on_the_neighbours)
     o.trials = o.fold_trials = 16;
     o.lambda = (cgam_list){lambda, 1};
     o.alphas = (cgam_list){alphas, 1};
-    cgam_study *s;
+    OWNED(cgam_study) s = NULL;
     CHECK_STATUS(env, cgam_study_run(env, &o, &s));
     const cgam_table *t = cgam_study_find(s, "thresholds");
     double share = t->cells[cgam_table_column(t, "fold_share")], found = 0;
@@ -393,27 +381,23 @@ TEST(folds_do_not_depend_on_the_neighbours)
     }
     CHECK_CLOSE(found / 16, share, 0);
     CHECK_CLOSE(share, 7 / 16.0, 0);
-    cgam_study_free(s);
-    cgam_env_free(env);
 }
 
 /* Numbers that are all alike have no spread, however the blocks cut them up: below alpha_crit every
  * pair of memories shares its gates evenly. */
 TEST(equal_trials_have_no_error)
 {
-    cgam_env *env = env_with(1, NULL, NULL);
+    OWNED(cgam_env) env = env_with(1, NULL, NULL);
     cgam_study_opts o = small(CGAM_STUDY_COMPETITION);
     o.n = 7;
     o.spread = 0;
-    cgam_study *s;
+    OWNED(cgam_study) s = NULL;
     CHECK_STATUS(env, cgam_study_run(env, &o, &s));
     const cgam_table *t = cgam_study_find(s, "peak");
     for (int64_t i = 0; i < t->rows; i++) {
         CHECK_CLOSE(t->cells[i * t->columns + cgam_table_column(t, "peak_mean")], 1 / 7.0, 1e-14);
         CHECK_CLOSE(t->cells[i * t->columns + cgam_table_column(t, "peak_se")], 0, 1e-16);
     }
-    cgam_study_free(s);
-    cgam_env_free(env);
 }
 
 static double cell_of(const cgam_study *s, const char *table, int64_t row, const char *column)
@@ -430,7 +414,7 @@ TEST(errors_are_between_banks)
     static const char *const names[][2] = {
         {"accuracy", "p_target_se"}, {"gaps", "median_se"}, {"gaps", "mean_all_se"}};
     static const double noise[] = {1}, lambda[] = {0};
-    cgam_env *env = env_with(2, NULL, NULL);
+    OWNED(cgam_env) env = env_with(2, NULL, NULL);
     cgam_study *s[2];
     for (int k = 0; k < 2; k++) {
         cgam_study_opts o = small(CGAM_STUDY_SEPARATION);
@@ -447,33 +431,30 @@ TEST(errors_are_between_banks)
                  cell_of(s[1], names[j][0], 0, names[j][1]));
     cgam_study_free(s[0]);
     cgam_study_free(s[1]);
-    cgam_env_free(env);
 }
 
 /* A tolerance of 0 is met when nothing changes any more. */
 TEST(a_tolerance_of_zero_can_be_met)
 {
     static const double lambda[] = {0.5, 1}, alphas[] = {0, 0.2};
-    cgam_env *env = env_with(1, NULL, NULL);
+    OWNED(cgam_env) env = env_with(1, NULL, NULL);
     cgam_study_opts o = small(CGAM_STUDY_COUPLED);
     o.lambda = (cgam_list){lambda, 2};
     o.alphas = (cgam_list){alphas, 2};
     o.tol = 0;
-    cgam_study *s;
+    OWNED(cgam_study) s = NULL;
     CHECK_STATUS(env, cgam_study_run(env, &o, &s));
     double stopped = 0;
     for (int64_t i = 0; i < 4; i++) stopped += cell_of(s, "curves", i, "unconverged");
     CHECK_LE(stopped, 40); /* of 80: some go on between two neighbouring numbers */
-    cgam_study_free(s);
-    cgam_env_free(env);
 }
 
 TEST(tables_have_the_columns_they_name)
 {
-    cgam_env *env = env_with(2, NULL, NULL);
+    OWNED(cgam_env) env = env_with(2, NULL, NULL);
     for (int k = 0; k < CGAM_STUDY_KINDS; k++) {
         cgam_study_opts o = small((cgam_study_kind)k);
-        cgam_study *s;
+        OWNED(cgam_study) s = NULL;
         char folder[512];
         CHECK_STATUS(env, cgam_study_run(env, &o, &s));
         snprintf(folder, sizeof folder, "%s", scratch("tables"));
@@ -501,9 +482,7 @@ TEST(tables_have_the_columns_they_name)
         snprintf(path, sizeof path, "%s/summary.json", folder);
         unlink(path);
         assert_int_equal(rmdir(folder), 0);
-        cgam_study_free(s);
     }
-    cgam_env_free(env);
 }
 
 static bool there(const char *folder, const char *name)
@@ -518,7 +497,7 @@ TEST(a_folder_holds_one_run)
 {
     static const char *const files[] = {"peak.csv",   "example.csv",  "onset.csv", "accuracy.csv",
                                         "points.csv", "summary.json", "mine.csv",  "mine.png"};
-    cgam_env *env = env_with(1, NULL, NULL);
+    OWNED(cgam_env) env = env_with(1, NULL, NULL);
     cgam_study *s[3];
     char folder[512];
     snprintf(folder, sizeof folder, "%s", scratch("one"));
@@ -556,7 +535,6 @@ TEST(a_folder_holds_one_run)
     snprintf(command, sizeof command, "rm -r '%s'", folder);
     assert_int_equal(system(command), 0);
     for (int k = 0; k < 3; k++) cgam_study_free(s[k]);
-    cgam_env_free(env);
 }
 
 static void refuse(cgam_env *env, const cgam_study_opts *o, const char *words)
@@ -568,7 +546,7 @@ static void refuse(cgam_env *env, const cgam_study_opts *o, const char *words)
 
 TEST(bad_options_are_named)
 {
-    cgam_env *env = env_with(1, NULL, NULL);
+    OWNED(cgam_env) env = env_with(1, NULL, NULL);
     static const double nan_list[] = {0.5, NAN}, negative[] = {-1}, huge[] = {1e6}, tiny[] = {1e-4};
     double many[33]; /* whose square is more than there is room for */
     for (int i = 0; i < 33; i++) many[i] = 0.1 + 0.01 * i;
@@ -623,13 +601,12 @@ TEST(bad_options_are_named)
     o = small(CGAM_STUDY_SEPARATION);
     o.out = "/proc/nowhere";
     CHECK_FAILS(env, CGAM_E_IO, cgam_study_run(env, &o, &s));
-    cgam_env_free(env);
 }
 
 /* Sizes the paper does not use: few memories, many dimensions, one of each. */
 TEST(other_sizes_work)
 {
-    cgam_env *env = env_with(2, NULL, NULL);
+    OWNED(cgam_env) env = env_with(2, NULL, NULL);
     static const int64_t sizes[][2] = {{2, 1}, {3, 8}, {12, 12}, {61, 23}};
     for (int i = 0; i < 4; i++)
         for (int k = CGAM_STUDY_SEPARATION; k <= CGAM_STUDY_TIMESCALE; k++) {
@@ -637,7 +614,7 @@ TEST(other_sizes_work)
             o.n = sizes[i][0];
             o.d = sizes[i][1];
             if (k == CGAM_STUDY_SEPARATION) o.coupled = i % 2 == 0;
-            cgam_study *s;
+            OWNED(cgam_study) s = NULL;
             CHECK_STATUS(env, cgam_study_run(env, &o, &s));
             const char *table = k == CGAM_STUDY_COMPETITION ? "peak" : "curves";
             if (k == CGAM_STUDY_COMPETITION || k == CGAM_STUDY_COUPLED) {
@@ -649,22 +626,19 @@ TEST(other_sizes_work)
                     CHECK_LE(peak, 1 + 1e-12);
                 }
             }
-            cgam_study_free(s);
         }
-    cgam_env_free(env);
 }
 
 static int scenario(cgam_env *env, void *arg)
 {
     cgam_study_opts o = small(*(cgam_study_kind *)arg);
-    cgam_study *s;
+    OWNED(cgam_study) s = NULL;
     o.trials = 2;
     if (o.kind >= CGAM_STUDY_CAPACITY) {
         o.lambda.count = o.load.count = o.sigma_q.count = 1;
         o.banks = 1;
     }
     cgam_status status = cgam_study_run(env, &o, &s);
-    cgam_study_free(s);
     return status;
 }
 

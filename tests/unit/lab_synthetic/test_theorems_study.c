@@ -5,12 +5,14 @@
 
 #include "lab/synthetic/theorems.h"
 
+#include "support/owned.h"
+
 /* Seeds 4 and 11 have instances whose winner emerges at |s| of 1e276 and more, where the gap is
  * below the rounding of s. */
 static void no_seed_violates(const char *name)
 {
     enum { SEEDS = 12, CASES = 500 };
-    cgam_env *env = env_new(1);
+    OWNED(cgam_env) env = env_new(1);
     cgam_study study = {.env = env};
     cgam_case *c = cgam_zalloc(env, 1, sizeof *c);
     int64_t j = 0, seen = 0;
@@ -28,7 +30,6 @@ static void no_seed_violates(const char *name)
     }
     CHECK_LE(0.93 * SEEDS * CASES, (double)seen);
     cgam_free(env, c);
-    cgam_env_free(env);
 }
 
 TEST(the_horizon_holds_on_every_seed) { no_seed_violates("horizon"); }

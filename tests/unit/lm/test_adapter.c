@@ -178,7 +178,7 @@ TEST(a_file_acts_in_libllama_as_in_ours)
 /* What a kind and an unkind word differ by, in the middle of the default model. */
 TEST(and_in_the_default_model)
 {
-    cgam_lm *lm = model_default(env);
+    OWNED(cgam_lm) lm = model_default(env);
     static const char *const texts[] = {"I love this. It is wonderful",
                                         "I hate this. It is terrible", "The weather today is"};
     cgam_lm_prompt prompt[3];
@@ -193,7 +193,6 @@ TEST(and_in_the_default_model)
     compare(lm, prompt[2], 8, 14);
     free(both.states);
     for (int i = 0; i < 3; i++) cgam_lm_tokens_free(lm, tokens[i]);
-    cgam_lm_close(lm);
 }
 
 TEST_GROUP(set_up, tear_down)

@@ -254,7 +254,7 @@ TEST_WITH(set_up, tear_down, a_chat_is_written_as_the_template_says)
         const tiny_key keys[] = {{"tokenizer.chat_template", TINY_TEXT, 0, cases[i].form}, {0}};
         tiny_shape shape = tiny_shape_default();
         shape.keys = keys;
-        cgam_lm *lm;
+        OWNED(cgam_lm) lm = NULL;
         int32_t *out;
         int64_t n;
         CHECK_STATUS(env, open_shape(shape, &lm));
@@ -275,7 +275,6 @@ TEST_WITH(set_up, tear_down, a_chat_is_written_as_the_template_says)
             CHECK_REFUSED(env, CGAM_E_UNSUPPORTED, "which begins what no one writes",
                           cgam_lm_chat(lm, 1, &one, &out, &n));
         }
-        cgam_lm_close(lm);
     }
 }
 
@@ -303,7 +302,7 @@ static int run_model(cgam_env *own, void *arg)
     o.run.edits = r->edits;
     o.run.batch_tokens = 4; /* more than one batch */
     o.scores = o.all_tokens = true;
-    cgam_lm *lm;
+    OWNED(cgam_lm) lm = NULL;
     double log_p[3];
     int32_t *words = NULL;
     int64_t n;
@@ -313,7 +312,6 @@ static int run_model(cgam_env *own, void *arg)
         status = cgam_lm_score(lm, 3, prompts, 3, candidate, &o.run, log_p);
     else if (status == CGAM_OK) status = cgam_lm_observe(lm, 3, prompts, &o, come, NULL);
     if (lm) cgam_lm_tokens_free(lm, words);
-    cgam_lm_close(lm);
     return status;
 }
 

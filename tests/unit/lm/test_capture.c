@@ -244,7 +244,7 @@ TEST(the_norm_lens_gives_the_scores_of_libllama)
 
 TEST(words_become_tokens)
 {
-    cgam_lm *lm = model_tiny(env, tiny_shape_default());
+    OWNED(cgam_lm) lm = model_tiny(env, tiny_shape_default());
     int32_t *tokens;
     int64_t count;
     char text[32];
@@ -257,7 +257,6 @@ TEST(words_become_tokens)
     CHECK_STATUS(env, cgam_lm_tokenize(lm, "", false, &tokens, &count));
     assert_int_equal(count, 0);
     cgam_lm_tokens_free(lm, tokens);
-    cgam_lm_close(lm);
 }
 
 TEST(bad_prompts_are_named)

@@ -265,21 +265,18 @@ static int collect_own(cgam_env *on, void *arg)
                                               {"s", "true", NULL, 1, 0, 1}};
     const cgam_file bytes = cgam_file_borrow(text, strlen(text));
     static float states[2][ONE];
-    cgam_prompt_file *file = NULL;
+    OWNED(cgam_prompt_file) file = NULL;
     OWNED(cgam_lm) lm = NULL;
     OWNED(cgam_store) store = NULL;
     cgam_collect_opts opts = cgam_collect_opts_default();
     opts.chat = of->chat;
     if (of->places) opts.places = places;
     remove_store();
-    cgam_status status = cgam_prompt_file_read(on, "p", &bytes, &file);
-    if (status == CGAM_OK) status = cgam_lm_open(on, folder_file("m.gguf"), &lm);
-    if (status == CGAM_OK) status = cgam_store_open(on, path, true, &store);
-    if (status == CGAM_OK)
-        status =
-            cgam_lm_collect_prompts(lm, store, file, of->plain ? NULL : &opts, states[0], NULL);
-    cgam_prompt_file_close(file);
-    return (int)status;
+    TRY(cgam_prompt_file_read(on, "p", &bytes, &file));
+    TRY(cgam_lm_open(on, folder_file("m.gguf"), &lm));
+    TRY(cgam_store_open(on, path, true, &store));
+    TRY(cgam_lm_collect_prompts(lm, store, file, of->plain ? NULL : &opts, states[0], NULL));
+    return CGAM_OK;
 }
 
 TEST_WITH(begin, end, own_prompts_are_collected_or_the_reason_is_told)

@@ -72,7 +72,7 @@ TEST(the_cache_gives_what_running_all_anew_gives)
 {
     scene s;
     fill(&s, 6);
-    cgam_lm *lm = model_tiny(env, tiny_shape_default());
+    OWNED(cgam_lm) lm = model_tiny(env, tiny_shape_default());
     cgam_lm_edit e[] = {
         {.layer = 1, .where = CGAM_LM_GENERATED, .scale = 1, .vector = s.vector[0]},
         {.layer = 2,
@@ -108,14 +108,13 @@ TEST(the_cache_gives_what_running_all_anew_gives)
             }
             cgam_lm_texts_free(lm, PROMPTS, text);
         }
-    cgam_lm_close(lm);
 }
 
 TEST(draws_depend_on_the_seed_alone)
 {
     scene s;
     fill(&s, 0);
-    cgam_lm *lm = model_tiny(env, tiny_shape_default());
+    OWNED(cgam_lm) lm = model_tiny(env, tiny_shape_default());
     cgam_lm_generate_opts o = cgam_lm_generate_opts_default();
     o.temperature = 1.5;
     o.max_tokens = MOST;
@@ -137,7 +136,6 @@ TEST(draws_depend_on_the_seed_alone)
     cgam_lm_texts_free(lm, PROMPTS, all);
     cgam_lm_texts_free(lm, 1, &one);
     cgam_lm_texts_free(lm, 1, &other);
-    cgam_lm_close(lm);
 }
 
 typedef struct heard {
@@ -159,7 +157,7 @@ TEST(a_stop_word_ends_a_text_and_is_not_told)
 {
     scene s;
     fill(&s, 0);
-    cgam_lm *lm = model_tiny(env, tiny_shape_default());
+    OWNED(cgam_lm) lm = model_tiny(env, tiny_shape_default());
     cgam_lm_generate_opts o = cgam_lm_generate_opts_default();
     o.max_tokens = MOST;
     cgam_lm_text whole, cut;
@@ -201,7 +199,6 @@ TEST(a_stop_word_ends_a_text_and_is_not_told)
     }
     cgam_lm_texts_free(lm, 1, &whole);
     cgam_lm_texts_free(lm, 1, &cut);
-    cgam_lm_close(lm);
 }
 
 typedef struct patience {
@@ -231,9 +228,9 @@ TEST(an_interruption_leaves_what_there_is)
     o.threads = 1;
     o.interrupted = no_longer;
     o.user = &wait;
-    cgam_env *impatient;
+    OWNED(cgam_env) impatient = NULL;
     assert_int_equal(cgam_env_new(&o, &impatient), CGAM_OK);
-    cgam_lm *lm = model_tiny(impatient, tiny_shape_default());
+    OWNED(cgam_lm) lm = model_tiny(impatient, tiny_shape_default());
     for (int exact = 0; exact < 2; exact++) {
         wait = (patience){0, 4};
         cgam_lm_generate_opts g = cgam_lm_generate_opts_default();
@@ -246,8 +243,6 @@ TEST(an_interruption_leaves_what_there_is)
         assert_int_equal(text.count, 4);
         cgam_lm_texts_free(lm, 1, &text);
     }
-    cgam_lm_close(lm);
-    cgam_env_free(impatient);
 }
 
 TEST(what_cannot_be_generated_is_named)
@@ -256,7 +251,7 @@ TEST(what_cannot_be_generated_is_named)
     fill(&s, 0);
     tiny_shape shape = tiny_shape_default();
     shape.context = 32;
-    cgam_lm *lm = model_tiny(env, shape);
+    OWNED(cgam_lm) lm = model_tiny(env, shape);
     int32_t many[40] = {1};
     cgam_lm_prompt long_prompt = {many, 40}, full = {many, 32};
     cgam_lm_text text;
@@ -304,7 +299,6 @@ TEST(what_cannot_be_generated_is_named)
     CHECK_REFUSED(env, CGAM_E_VALUE, "token 0: a score is no number",
                   cgam_lm_generate(lm, 2, s.prompt, &o, two));
     cgam_lm_texts_free(lm, 2, two);
-    cgam_lm_close(lm);
 }
 
 typedef struct refusal {
@@ -334,10 +328,10 @@ TEST(a_listener_that_refuses_ends_the_texts)
     eo.user = &r;
     for (int interrupted = 0; interrupted < 2; interrupted++) {
         eo.interrupted = interrupted ? is_stopped : NULL;
-        cgam_env *own;
+        OWNED(cgam_env) own = NULL;
         assert_int_equal(cgam_env_new(&eo, &own), CGAM_OK);
         r = (refusal){.which = -1};
-        cgam_lm *lm = model_tiny(own, tiny_shape_default());
+        OWNED(cgam_lm) lm = model_tiny(own, tiny_shape_default());
         for (int i = 0; i < 4; i++) {
             cgam_lm_text text[2];
             cgam_lm_generate_opts o = cgam_lm_generate_opts_default();
@@ -348,8 +342,6 @@ TEST(a_listener_that_refuses_ends_the_texts)
             CHECK_FAILS(own, CGAM_E_IO, cgam_lm_generate(lm, 2, s.prompt, &o, text));
             cgam_lm_texts_free(lm, 2, text);
         }
-        cgam_lm_close(lm);
-        cgam_env_free(own);
     }
 }
 
@@ -360,7 +352,7 @@ TEST(many_tokens_are_written_text_by_text)
     fill(&s, 0);
     tiny_shape shape = tiny_shape_default();
     shape.context = 32;
-    cgam_lm *lm = model_tiny(env, shape);
+    OWNED(cgam_lm) lm = model_tiny(env, shape);
     cgam_lm_text few[3], many[3];
     cgam_lm_generate_opts o = cgam_lm_generate_opts_default();
     o.max_tokens = 32;
@@ -382,7 +374,6 @@ TEST(many_tokens_are_written_text_by_text)
     CHECK_FAILS(env, CGAM_E_VALUE, cgam_lm_generate(lm, 3, s.prompt, &o, many));
     assert_null(many[1].tokens); /* not begun */
     cgam_lm_texts_free(lm, 3, many);
-    cgam_lm_close(lm);
 }
 
 TEST(words_become_edits)
@@ -544,7 +535,7 @@ static int all_of_it(cgam_env *on, void *arg)
     bool exact = *(bool *)arg;
     scene s;
     fill(&s, 6);
-    cgam_lm *lm = NULL;
+    OWNED(cgam_lm) lm = NULL;
     cgam_lm_text text[2] = {{0}, {0}};
     double log_p[2];
     const cgam_lm_edit e = {.layer = 1, .where = CGAM_LM_ALL, .scale = 1, .vector = s.vector[0]};
@@ -564,7 +555,6 @@ static int all_of_it(cgam_env *on, void *arg)
     /* a text that was stopped is an answer, and says so */
     if (status == CGAM_OK && text[1].stop == CGAM_LM_STOP_INTERRUPT) status = CGAM_E_INTERRUPTED;
     cgam_lm_texts_free(lm, 2, text);
-    cgam_lm_close(lm);
     return status;
 }
 

@@ -110,7 +110,7 @@ TEST(of_words_that_score_alike_the_first_comes_first)
 
 TEST(a_picture_is_that_of_its_prefixes)
 {
-    cgam_lm *lm = model_tiny(env, tiny_shape_default());
+    OWNED(cgam_lm) lm = model_tiny(env, tiny_shape_default());
     OWNED(cgam_lens) lens = NULL;
     CHECK_STATUS(env, cgam_lens_new(lm, &lens));
     const char *text = "the capital of France is";
@@ -152,7 +152,6 @@ TEST(a_picture_is_that_of_its_prefixes)
     CHECK_STATUS(env, cgam_lens_view_make(lm, lens, text, NULL, &view));
     assert_int_equal(view.top, cgam_lens_view_opts_default().top);
     cgam_lens_view_free(env, &view);
-    cgam_lm_close(lm);
 }
 
 static int look(cgam_env *failing, void *arg)

@@ -3,6 +3,8 @@
 #include "support/failing_alloc.h"
 #include "support/one_env.h"
 
+#include "support/owned.h"
+
 static cgam_status read_bytes(cgam_env *with, const char *bytes, cgam_prompt_file **out)
 {
     const cgam_file file = cgam_file_borrow(bytes, strlen(bytes));
@@ -21,7 +23,7 @@ static void expect(const cgam_prompt_file *file, int64_t i, int64_t line, const 
 
 TEST(a_line_is_a_prompt_as_it_stands)
 {
-    cgam_prompt_file *file;
+    OWNED(cgam_prompt_file) file = NULL;
     CHECK_STATUS(env, read_bytes(env,
                                  "\xef\xbb\xbf one blank before, two after  \r\n\n \t\n"
                                  "{x} is no object here\nfin",
@@ -30,12 +32,11 @@ TEST(a_line_is_a_prompt_as_it_stands)
     expect(file, 0, 1, " one blank before, two after  ", NULL);
     expect(file, 1, 4, "{x} is no object here", NULL);
     expect(file, 2, 5, "fin", NULL);
-    cgam_prompt_file_close(file);
 }
 
 TEST(json_lines_carry_labels)
 {
-    cgam_prompt_file *file;
+    OWNED(cgam_prompt_file) file = NULL;
     CHECK_STATUS(env, read_bytes(env,
                                  "\n  {\"prompt\": \"a\\nb\", \"label\": \"\xc3\xa9t\xc3\xa9\"}\n"
                                  "{\"label\": null, \"prompt\": \"c\", \"more\": [1]}\n",
@@ -43,7 +44,6 @@ TEST(json_lines_carry_labels)
     assert_int_equal(cgam_prompt_file_count(file), 2);
     expect(file, 0, 2, "a\nb", "\xc3\xa9t\xc3\xa9");
     expect(file, 1, 3, "c", NULL);
-    cgam_prompt_file_close(file);
 }
 
 TEST(bad_lines_are_named)
@@ -72,20 +72,18 @@ TEST(bad_lines_are_named)
 static int read_two(cgam_env *with, void *arg)
 {
     (void)arg;
-    cgam_prompt_file *file = NULL;
+    OWNED(cgam_prompt_file) file = NULL;
     cgam_status status =
         read_bytes(with, "{\"prompt\": \"a\", \"label\": \"b\"}\n{\"prompt\": \"c\"}", &file);
-    cgam_prompt_file_close(file);
     return status;
 }
 
 /* 4096 lines are read between two looks at a wish to stop. */
 static int read_many(cgam_env *with, void *arg)
 {
-    cgam_prompt_file *file = NULL;
+    OWNED(cgam_prompt_file) file = NULL;
     cgam_status status = read_bytes(with, arg, &file);
     if (status == CGAM_OK) assert_int_equal(cgam_prompt_file_count(file), 4096);
-    cgam_prompt_file_close(file);
     return status;
 }
 

@@ -282,10 +282,10 @@ static cgam_status look(cgam_env *env)
     OWNED(cgam_store) store = NULL;
     cgam_store_verdict verdict;
     int64_t rows;
-    cgam_status status = cgam_store_open(env, path, false, &store);
-    if (status == CGAM_OK) status = cgam_store_export(store, NULL, "/tmp/cgam-damaged.npy", &rows);
-    if (status == CGAM_OK) status = cgam_store_check(store, &verdict);
-    return status;
+    TRY(cgam_store_open(env, path, false, &store));
+    TRY(cgam_store_export(store, NULL, "/tmp/cgam-damaged.npy", &rows));
+    TRY(cgam_store_check(store, &verdict));
+    return CGAM_OK;
 }
 
 TEST_ENV(tables_that_are_damaged_are_bad_input)

@@ -156,10 +156,10 @@ static int use(cgam_env *env, void *arg)
 {
     (void)arg;
     OWNED(cgam_store) store = NULL;
-    cgam_status status = cgam_store_open(env, path, true, &store);
-    if (status == CGAM_OK) status = fill(store);
-    if (status == CGAM_OK) status = look(env, store);
-    return status;
+    TRY(cgam_store_open(env, path, true, &store));
+    TRY(fill(store));
+    TRY(look(env, store));
+    return CGAM_OK;
 }
 
 static void begin_anew(void)

@@ -6,6 +6,8 @@
 #include "support/objects.h"
 #include "unit/io/scratch.h"
 
+#include "support/owned.h"
+
 static cgam_env *env;
 
 static int set_up(void **state)
@@ -228,7 +230,7 @@ TEST(differences_that_are_alike_give_their_mean)
 /* The states of the two texts, run by hand, differ by what the contrast of one pair is. */
 TEST(a_contrast_of_texts_is_that_of_their_states)
 {
-    cgam_lm *lm = model_tiny(env, tiny_shape_default());
+    OWNED(cgam_lm) lm = model_tiny(env, tiny_shape_default());
     FILE *f = fopen(scratch("c.tsv"), "wb");
     assert_non_null(f);
     fputs("a good film\ta bad film\n", f);
@@ -262,24 +264,20 @@ TEST(a_contrast_of_texts_is_that_of_their_states)
                   cgam_vector_fits(wide, lm, "w.gguf"));
     cgam_vector_free(wide);
     cgam_vector_free(v);
-    cgam_lm_close(lm);
 }
 
 static int read_and_contrast(cgam_env *failing, void *arg)
 {
     (void)arg;
     static const float D[2 * 3 * 4] = {1, 2, 3, [20] = 5};
-    cgam_vector *v = NULL, *w = NULL, *sum = NULL;
-    cgam_status status = cgam_vector_contrast(failing, 2, 3, 4, D, CGAM_CONTRAST_PCA, &v);
-    if (status == CGAM_OK) status = cgam_vector_write(v, scratch("f.gguf"), "llama", NULL);
-    if (status == CGAM_OK) status = cgam_vector_open(failing, scratch("f.gguf"), &w);
-    if (status == CGAM_OK)
-        status =
-            cgam_vector_sum(failing, 2, (const cgam_vector *const[]){v, w}, (double[]){1, 2}, &sum);
-    cgam_vector_free(v);
-    cgam_vector_free(w);
-    cgam_vector_free(sum);
-    return status;
+    OWNED(cgam_vector) v = NULL;
+    OWNED(cgam_vector) w = NULL;
+    OWNED(cgam_vector) sum = NULL;
+    TRY(cgam_vector_contrast(failing, 2, 3, 4, D, CGAM_CONTRAST_PCA, &v));
+    TRY(cgam_vector_write(v, scratch("f.gguf"), "llama", NULL));
+    TRY(cgam_vector_open(failing, scratch("f.gguf"), &w));
+    TRY(cgam_vector_sum(failing, 2, (const cgam_vector *const[]){v, w}, (double[]){1, 2}, &sum));
+    return CGAM_OK;
 }
 
 TEST(no_memory_is_survived) { assert_true(check_every_allocation(read_and_contrast, NULL) > 8); }

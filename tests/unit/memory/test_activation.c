@@ -5,6 +5,8 @@
 
 #include <cgam/theory.h>
 
+#include "support/owned.h"
+
 static const double orders[] = {1.1, 1.25, 1.5, 1.8, 2};
 enum { ORDERS = 5 };
 
@@ -35,11 +37,10 @@ static cgam_result recall(const problem *x, const cgam_recall_opts *o, double *p
                           double *r, double *readout)
 {
     cgam_result result;
-    cgam_recall *plan = object_recall(env, x->bank, o);
+    OWNED(cgam_recall) plan = object_recall(env, x->bank, o);
     cgam_recall_in in = {.queries = 1, .q = x->q, .c = x->c};
     cgam_recall_out out = {.results = &result, .p = p, .s = s, .r = r, .readout = readout};
     CHECK_STATUS(env, cgam_recall_run(plan, &in, &out));
-    cgam_recall_free(plan);
     return result;
 }
 
@@ -188,7 +189,7 @@ TEST_WITH(set_up, tear_down, the_flow_and_the_branch_end_at_the_same_point)
 TEST_WITH(set_up, tear_down, two_tied_memories_part_where_their_slope_says)
 {
     const double Z[] = {1, 0, 1, 0}, q[] = {0.3, 0.7};
-    cgam_bank *bank = object_bank(env, 2, 2, Z);
+    OWNED(cgam_bank) bank = object_bank(env, 2, 2, Z);
     for (int k = 0; k < ORDERS; k++) {
         double alpha = 0.3, lambda = 0.9, at = pow(2, 2 - orders[k]) * 0.7 / 0.81;
         for (int past = 0; past < 2; past++) {
@@ -198,7 +199,7 @@ TEST_WITH(set_up, tear_down, two_tied_memories_part_where_their_slope_says)
             cgam_recall_in in = {.queries = 1, .q = q};
             cgam_recall_out out = {.results = &result, .anneal = &path};
             o.entmax = orders[k];
-            cgam_recall *plan = object_recall(env, bank, &o);
+            OWNED(cgam_recall) plan = object_recall(env, bank, &o);
             CHECK_STATUS(env, cgam_recall_run(plan, &in, &out));
             assert_int_equal(path.transitions, past);
             if (past) assert_int_equal(result.winner, 0);
@@ -206,10 +207,8 @@ TEST_WITH(set_up, tear_down, two_tied_memories_part_where_their_slope_says)
             if (past) CHECK_REL(path.transition[0].beta, at, 1e-5);
             if (!past) CHECK_CLOSE(result.p, 0.5, 1e-9);
             cgam_anneal_free(env, &path);
-            cgam_recall_free(plan);
         }
     }
-    cgam_bank_free(bank);
 }
 
 /* As A goes to 1 the bound goes to softmax's, and what is proved of it stays as good. */
@@ -231,7 +230,7 @@ TEST_WITH(set_up, tear_down, the_margin_includes_equality)
 {
     const double Z[] = {1, 0, 0, 0, 1, 0, 0, 0, 0.5}, e[] = {0, 1, 0}, c[] = {0, 0.5, 0};
     const double powers[] = {1.0625, 1.25, 1.5, 2};
-    cgam_bank *bank = object_bank(env, 3, 3, Z);
+    OWNED(cgam_bank) bank = object_bank(env, 3, 3, Z);
     for (int k = 0; k < 4; k++)
         for (int context = 0; context < 2; context++)
             for (int short_of = 0; short_of < 3; short_of++) {
@@ -251,7 +250,6 @@ TEST_WITH(set_up, tear_down, the_margin_includes_equality)
                 if (short_of == 2) assert_true(got.support == 3 && got.p < 1);
                 CHECK_REL(cgam_margin_gap(o.entmax, beta), gap, 1e-15);
             }
-    cgam_bank_free(bank);
 }
 
 /* At its edge the margin is decided without rounding, or not at all: where a product or a sum of the scores rounds, nothing is called exact,
@@ -311,7 +309,7 @@ TEST_WITH(set_up, tear_down, scores_of_a_million_do_no_harm)
 TEST_WITH(set_up, tear_down, what_does_not_go_with_it_is_refused_in_a_line)
 {
     const double Z[] = {1, 0, 0, 1};
-    cgam_bank *bank = object_bank(env, 2, 2, Z);
+    OWNED(cgam_bank) bank = object_bank(env, 2, 2, Z);
     cgam_recall *plan;
     const double bad[] = {1, 0.5, 2.001, -1, NAN, INFINITY, 1 + 1e-12};
     cgam_recall_opts o = cgam_recall_opts_default();
@@ -342,5 +340,4 @@ TEST_WITH(set_up, tear_down, what_does_not_go_with_it_is_refused_in_a_line)
         assert_true(cgam_activation_find(cgam_activation_name(order, text), &again));
         assert_true(again == order);
     }
-    cgam_bank_free(bank);
 }

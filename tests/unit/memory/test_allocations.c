@@ -8,6 +8,8 @@
 #include <cgam/recall.h>
 #include <cgam/theory.h>
 
+#include "support/owned.h"
+
 typedef struct scene {
     int64_t n, d;
     const double *Z, *q, *c;
@@ -41,55 +43,50 @@ static cgam_status bank_of(cgam_env *env, const scene *x, cgam_bank **bank)
 static int a_bank(cgam_env *env, void *arg)
 {
     const scene *x = arg;
-    cgam_bank *bank;
-    cgam_status status = bank_of(env, x, &bank);
-    if (status == CGAM_OK) status = cgam_bank_score(bank, x->q, x->out);
-    if (status == CGAM_OK) status = cgam_bank_combine(bank, x->out, x->out + x->n);
-    cgam_bank_free(bank);
-    return status;
+    OWNED(cgam_bank) bank = NULL;
+    TRY(bank_of(env, x, &bank));
+    TRY(cgam_bank_score(bank, x->q, x->out));
+    TRY(cgam_bank_combine(bank, x->out, x->out + x->n));
+    return CGAM_OK;
 }
 
 static int a_gate(cgam_env *env, void *arg)
 {
     const scene *x = arg;
-    cgam_bank *bank;
-    cgam_gate *gate = NULL;
+    OWNED(cgam_bank) bank = NULL;
+    OWNED(cgam_gate) gate = NULL;
     cgam_gate_opts opts = {.memory_max = x->memory_max, .effort = CGAM_EFFORT_FULL};
     cgam_critical crit;
-    cgam_status status = bank_of(env, x, &bank);
-    if (status == CGAM_OK) status = cgam_gate_critical(bank, CGAM_EFFORT_FREE, &crit);
-    if (status == CGAM_OK) status = cgam_gate_critical(bank, CGAM_EFFORT_FULL, &crit);
-    if (status == CGAM_OK) status = cgam_gate_new(bank, x->alpha, &opts, &gate);
-    if (status == CGAM_OK) status = cgam_gate_apply(gate, x->q, x->out);
-    if (status == CGAM_OK && x->alpha < 1) status = cgam_gate_solve(gate, x->q, x->out, NULL);
-    if (status == CGAM_OK) status = cgam_gate_solve_range(gate, x->q, x->out);
-    cgam_gate_free(gate);
-    cgam_bank_free(bank);
-    return status;
+    TRY(bank_of(env, x, &bank));
+    TRY(cgam_gate_critical(bank, CGAM_EFFORT_FREE, &crit));
+    TRY(cgam_gate_critical(bank, CGAM_EFFORT_FULL, &crit));
+    TRY(cgam_gate_new(bank, x->alpha, &opts, &gate));
+    TRY(cgam_gate_apply(gate, x->q, x->out));
+    if (x->alpha < 1) TRY(cgam_gate_solve(gate, x->q, x->out, NULL));
+    TRY(cgam_gate_solve_range(gate, x->q, x->out));
+    return CGAM_OK;
 }
 
 static int a_spectrum(cgam_env *env, void *arg)
 {
     const scene *x = arg;
-    cgam_bank *bank;
-    cgam_spectrum *sp = NULL;
+    OWNED(cgam_bank) bank = NULL;
+    OWNED(cgam_spectrum) sp = NULL;
     cgam_gram_info gram;
-    cgam_status status = bank_of(env, x, &bank);
-    if (status == CGAM_OK) status = cgam_bank_gram(bank, &gram);
-    if (status == CGAM_OK) status = cgam_spectrum_new(bank, &sp);
-    if (status == CGAM_OK) status = cgam_spectrum_solve(sp, 0.3, x->q, x->out);
-    if (status == CGAM_OK) status = cgam_spectrum_project_min(sp, x->q, x->out);
-    if (status == CGAM_OK) status = cgam_spectrum_transient(sp, 3, 1, 2, x->q, x->c, x->out);
-    cgam_spectrum_free(sp);
-    cgam_bank_free(bank);
-    return status;
+    TRY(bank_of(env, x, &bank));
+    TRY(cgam_bank_gram(bank, &gram));
+    TRY(cgam_spectrum_new(bank, &sp));
+    TRY(cgam_spectrum_solve(sp, 0.3, x->q, x->out));
+    TRY(cgam_spectrum_project_min(sp, x->q, x->out));
+    TRY(cgam_spectrum_transient(sp, 3, 1, 2, x->q, x->c, x->out));
+    return CGAM_OK;
 }
 
 static int a_recall(cgam_env *env, void *arg)
 {
     const scene *x = arg;
-    cgam_bank *bank;
-    cgam_recall *plan = NULL;
+    OWNED(cgam_bank) bank = NULL;
+    OWNED(cgam_recall) plan = NULL;
     cgam_result results[2];
     double top_p[2];
     cgam_recall_opts opts = cgam_recall_opts_default();
@@ -103,21 +100,19 @@ static int a_recall(cgam_env *env, void *arg)
     opts.d_c = x->d_c;
     cgam_recall_in in = {.queries = 2, .q = x->q, .c = x->c, .c_per_query = x->own_context};
     cgam_recall_out out = {.results = results, .top = 1, .top_p = top_p, .readout = x->out};
-    cgam_status status = bank_of(env, x, &bank);
-    if (status == CGAM_OK) status = cgam_recall_new(bank, &opts, &plan);
-    if (status == CGAM_OK) status = cgam_recall_run(plan, &in, &out);
-    if (status == CGAM_OK && x->newton && results[0].newton_steps == 0) status = CGAM_E_INTERNAL;
-    cgam_recall_free(plan);
-    cgam_bank_free(bank);
-    return status;
+    TRY(bank_of(env, x, &bank));
+    TRY(cgam_recall_new(bank, &opts, &plan));
+    TRY(cgam_recall_run(plan, &in, &out));
+    if (x->newton && results[0].newton_steps == 0) TRY(CGAM_E_INTERNAL);
+    return CGAM_OK;
 }
 
 static int the_theory(cgam_env *env, void *arg)
 {
     const scene *x = arg;
-    cgam_bank *bank;
-    cgam_gate *gate = NULL;
-    cgam_spectrum *sp = NULL;
+    OWNED(cgam_bank) bank = NULL;
+    OWNED(cgam_gate) gate = NULL;
+    OWNED(cgam_spectrum) sp = NULL;
     double p[64], value;
     bool proved;
     for (int64_t i = 0; i < x->n; i++) p[i] = 1.0 / (double)x->n;
@@ -128,31 +123,25 @@ static int the_theory(cgam_env *env, void *arg)
     cgam_coupled_critical critical;
     cgam_fold fold;
     cgam_hopfield_bounds bounds;
-    cgam_status status = bank_of(env, x, &bank);
-    if (status == CGAM_OK) status = cgam_gate_new(bank, 0.2, NULL, &gate);
-    if (status == CGAM_OK) status = cgam_spectrum_new(bank, &sp);
-    if (status == CGAM_OK) status = cgam_supercritical_winner(sp, 3, x->q, x->c, &winner);
-    if (status == CGAM_OK)
-        status = cgam_supercritical_horizon(sp, 3, 1, 2, 0.1, x->q, true, &horizon);
-    if (status == CGAM_OK) /* where more than one mode grows */
-        status = cgam_supercritical_horizon(sp, 30, 1, 2, 0.1, x->q, true, &horizon);
-    if (status == CGAM_OK) status = cgam_coupled_critical_find(bank, 1, 1, &critical);
-    if (status == CGAM_OK) status = cgam_fold_find(bank, 0, 1, x->q, x->c, 0.01, 0.01, &fold);
-    if (status == CGAM_OK) status = cgam_contraction_local(gate, 1, 1, p, &value, &proved);
-    if (status == CGAM_OK) status = cgam_fold_margin(gate, 1, 1, p, &value, &proved);
-    if (status == CGAM_OK) status = cgam_retrieval_parts(gate, 1, x->q, p, x->out, x->out + x->n);
-    if (status == CGAM_OK) status = cgam_coupled_energy(gate, 1, 1, x->q, x->c, p, &value, x->out);
-    if (status == CGAM_OK) status = cgam_context_margin(gate, NULL, 0, &value);
-    if (status == CGAM_OK) status = cgam_hopfield_energy(bank, 1, x->q, &value);
-    if (status == CGAM_OK)
-        status = cgam_hopfield_settle(bank, 1, x->q, 1e-3, 5, x->out, NULL, NULL);
-    if (status == CGAM_OK) status = cgam_hopfield_bound(bank, 1, 0, x->q, x->out, &bounds);
-    if (status == CGAM_OK)
-        status = cgam_attention(env, 1, x->n, x->d, x->d, x->q, x->Z, x->Z, x->out);
-    cgam_spectrum_free(sp);
-    cgam_gate_free(gate);
-    cgam_bank_free(bank);
-    return status;
+    TRY(bank_of(env, x, &bank));
+    TRY(cgam_gate_new(bank, 0.2, NULL, &gate));
+    TRY(cgam_spectrum_new(bank, &sp));
+    TRY(cgam_supercritical_winner(sp, 3, x->q, x->c, &winner));
+    TRY(cgam_supercritical_horizon(sp, 3, 1, 2, 0.1, x->q, true, &horizon));
+    /* where more than one mode grows */
+    TRY(cgam_supercritical_horizon(sp, 30, 1, 2, 0.1, x->q, true, &horizon));
+    TRY(cgam_coupled_critical_find(bank, 1, 1, &critical));
+    TRY(cgam_fold_find(bank, 0, 1, x->q, x->c, 0.01, 0.01, &fold));
+    TRY(cgam_contraction_local(gate, 1, 1, p, &value, &proved));
+    TRY(cgam_fold_margin(gate, 1, 1, p, &value, &proved));
+    TRY(cgam_retrieval_parts(gate, 1, x->q, p, x->out, x->out + x->n));
+    TRY(cgam_coupled_energy(gate, 1, 1, x->q, x->c, p, &value, x->out));
+    TRY(cgam_context_margin(gate, NULL, 0, &value));
+    TRY(cgam_hopfield_energy(bank, 1, x->q, &value));
+    TRY(cgam_hopfield_settle(bank, 1, x->q, 1e-3, 5, x->out, NULL, NULL));
+    TRY(cgam_hopfield_bound(bank, 1, 0, x->q, x->out, &bounds));
+    TRY(cgam_attention(env, 1, x->n, x->d, x->d, x->q, x->Z, x->Z, x->out));
+    return CGAM_OK;
 }
 
 TEST(banks_give_back_what_they_had)

@@ -6,6 +6,8 @@
 #include <cgam/recall.h>
 #include <cgam/theory.h>
 
+#include "support/owned.h"
+
 static cgam_recall_opts annealed(double alpha, double beta, double lambda)
 {
     return object_opts(CGAM_ANNEAL, alpha, beta, lambda);
@@ -14,12 +16,11 @@ static cgam_recall_opts annealed(double alpha, double beta, double lambda)
 static cgam_result anneal(const cgam_bank *bank, const cgam_recall_opts *o, const double *q,
                           const double *c, double *p, cgam_anneal *path)
 {
-    cgam_recall *plan = object_recall(env, bank, o);
+    OWNED(cgam_recall) plan = object_recall(env, bank, o);
     cgam_result result;
     cgam_recall_in in = {.queries = 1, .q = q, .c = c};
     cgam_recall_out out = {.results = &result, .p = p, .anneal = path};
     CHECK_STATUS(env, cgam_recall_run(plan, &in, &out));
-    cgam_recall_free(plan);
     return result;
 }
 
@@ -37,7 +38,7 @@ static int count_of(const cgam_anneal *path, cgam_transition_kind kind, double *
 TEST(two_tied_memories_part_at_their_pitchfork)
 {
     const double Z[] = {1, 0, 1, 0}, q[] = {0.3, 0.7};
-    cgam_bank *bank = object_bank(env, 2, 2, Z);
+    OWNED(cgam_bank) bank = object_bank(env, 2, 2, Z);
     for (int k = 0; k < 12; k++) {
         double alpha = k % 3 * 0.3, lambda = 0.7 + 0.1 * k,
                beta_c = 2 * (1 - alpha) / (lambda * lambda);
@@ -67,7 +68,6 @@ TEST(two_tied_memories_part_at_their_pitchfork)
             cgam_anneal_free(env, &path);
         }
     }
-    cgam_bank_free(bank);
 }
 
 /* Sparsemax, orthogonal memories, no penalty, lambda = 1: p1 - p2 = beta gap / (1 - beta), which is steep
@@ -75,7 +75,7 @@ TEST(two_tied_memories_part_at_their_pitchfork)
 TEST(a_steep_branch_is_no_fold)
 {
     const double Z[] = {1, 0, 0, 1};
-    cgam_bank *bank = object_bank(env, 2, 2, Z);
+    OWNED(cgam_bank) bank = object_bank(env, 2, 2, Z);
     for (double gap = 1e-2; gap > 5e-7; gap /= 10) {
         const double q[] = {gap, 0};
         cgam_recall_opts o = annealed(0, 1.5, 1);
@@ -93,7 +93,6 @@ TEST(a_steep_branch_is_no_fold)
         }
         cgam_anneal_free(env, &path);
     }
-    cgam_bank_free(bank);
 }
 
 /* Five thousand steps of beta in equal ratios, and the plain map to rest at each. */
@@ -144,7 +143,7 @@ TEST(the_branch_is_that_of_a_fine_walk)
         dense_score(n, n, Y, u, e);
         for (int64_t i = 0; i < n; i++) a[i] = b[i] + o.lambda * e[i];
         walk_finely(n, Y, a, o.lambda * o.lambda, o.beta, want, &jump, &where);
-        cgam_bank *bank = object_bank(env, n, d, Z);
+        OWNED(cgam_bank) bank = object_bank(env, n, d, Z);
         cgam_anneal path;
         cgam_result result = anneal(bank, &o, q, c, p, &path), plain;
         int folded = count_of(&path, CGAM_TRANSITION_FOLD, &at);
@@ -158,7 +157,6 @@ TEST(the_branch_is_that_of_a_fine_walk)
         folds += folded > 0;
         smooth += folded == 0;
         cgam_anneal_free(env, &path);
-        cgam_bank_free(bank);
         dense_reset();
     }
     print_message("%d branches with folds, %d without, %d lower than the plain iteration\n", folds,
@@ -170,14 +168,13 @@ TEST(the_branch_is_that_of_a_fine_walk)
 TEST(what_cannot_be_annealed_is_refused)
 {
     const double Z[] = {1, 0, 0, 1};
-    cgam_bank *bank = object_bank(env, 2, 2, Z);
+    OWNED(cgam_bank) bank = object_bank(env, 2, 2, Z);
     cgam_recall *plan;
     cgam_recall_opts o = annealed(0, 2, 1);
     o.beta_start = 3;
     CHECK_REFUSED(env, CGAM_E_ARG, "beta-start is 3", cgam_recall_new(bank, &o, &plan));
     o.beta_start = 0;
     CHECK_FAILS(env, CGAM_E_ARG, cgam_recall_new(bank, &o, &plan));
-    cgam_bank_free(bank);
 }
 
 /* Without room for the factored operator the path is followed by the iteration alone, which ends where the other does; and where
@@ -189,7 +186,7 @@ TEST(the_end_of_a_smooth_branch_is_the_same_by_all_ways)
     for (int k = 0; k < 4; k++) {
         double *Z = dense_bank(&rng, DENSE_UNIT, N, D), *q = dense_normals(&rng, D, 0.3);
         double p[3][N], alpha = 0.1 * k;
-        cgam_bank *bank = object_bank(env, N, D, Z);
+        OWNED(cgam_bank) bank = object_bank(env, N, D, Z);
         for (int way = 0; way < 3; way++) {
             cgam_recall_opts o = annealed(alpha, 3, 0.6);
             cgam_anneal path;
@@ -205,7 +202,6 @@ TEST(the_end_of_a_smooth_branch_is_the_same_by_all_ways)
         }
         CHECK_CLOSE_ALL(p[1], p[0], N, 1e-7);
         CHECK_CLOSE_ALL(p[2], p[0], N, 1e-7);
-        cgam_bank_free(bank);
         dense_reset();
     }
 }
@@ -222,8 +218,8 @@ typedef struct branch {
 static int follow(cgam_env *own, void *arg)
 {
     const branch *b = arg;
-    cgam_bank *bank;
-    cgam_recall *plan = NULL;
+    OWNED(cgam_bank) bank = NULL;
+    OWNED(cgam_recall) plan = NULL;
     cgam_result r;
     cgam_anneal path = {0};
     cgam_recall_opts o = annealed(0, b->beta, b->lambda);
@@ -236,8 +232,6 @@ static int follow(cgam_env *own, void *arg)
         status = cgam_recall_run(plan, &in, &(cgam_recall_out){.results = &r, .anneal = &path});
     if (status == CGAM_OK && path.transitions < b->transitions) status = CGAM_E_INTERNAL;
     cgam_anneal_free(own, &path);
-    cgam_recall_free(plan);
-    cgam_bank_free(bank);
     return status;
 }
 

@@ -12,6 +12,8 @@
 #include <float.h>
 #include <unistd.h>
 
+#include "support/owned.h"
+
 TEST(rows_come_back_in_every_type)
 {
     cgam_rng rng = cgam_rng_stream(6, 0);
@@ -23,7 +25,7 @@ TEST(rows_come_back_in_every_type)
                    *w = dense_normals(&rng, n, 1);
             cgam_narrow((cgam_dtype)type, values, n * d, data);
             cgam_widen((cgam_dtype)type, data, n * d, values);
-            cgam_bank *bank;
+            OWNED(cgam_bank) bank = NULL;
             CHECK_STATUS(env, cgam_bank_new(env, data, (cgam_dtype)type, n, d, NULL, &bank));
             cgam_bank_info info = cgam_bank_describe(bank);
             assert_int_equal(info.n, n);
@@ -49,7 +51,6 @@ TEST(rows_come_back_in_every_type)
             CHECK_STATUS(env, cgam_bank_combine(bank, w, sum));
             dense_combine(n, d, values, w, want);
             CHECK_CLOSE_ALL(sum, want, d, 1e-12);
-            cgam_bank_free(bank);
             dense_reset();
         }
     }
@@ -80,7 +81,7 @@ TEST(rows_may_lie_apart)
     const float data[] = {1, 2, NAN, NAN, 3, 4, NAN, NAN, 5, 6};
     for (int copy = 0; copy < 2; copy++) {
         cgam_bank_opts opts = {.stride = 4, .copy = copy};
-        cgam_bank *bank;
+        OWNED(cgam_bank) bank = NULL;
         CHECK_STATUS(env, cgam_bank_new(env, data, CGAM_F32, 3, 2, &opts, &bank));
         double scores[3];
         const double x[] = {1, 10};
@@ -88,7 +89,6 @@ TEST(rows_may_lie_apart)
         CHECK_CLOSE(scores[0], 21, 0);
         CHECK_CLOSE(scores[1], 43, 0);
         CHECK_CLOSE(scores[2], 65, 0);
-        cgam_bank_free(bank);
     }
 }
 
@@ -104,7 +104,7 @@ TEST(rows_become_unit_when_asked)
         cgam_widen((cgam_dtype)type, data, n * d, values);
         dense_normalize(n, d, values);
         cgam_bank_opts opts = {.normalize = true};
-        cgam_bank *bank;
+        OWNED(cgam_bank) bank = NULL;
         CHECK_STATUS(env, cgam_bank_new(env, data, (cgam_dtype)type, n, d, &opts, &bank));
         for (int64_t i = 0; i < n; i++) {
             CHECK_STATUS(env, cgam_bank_row(bank, i, row));
@@ -120,7 +120,6 @@ TEST(rows_become_unit_when_asked)
         assert_false(info.equal_norms || info.unit);
         CHECK_CLOSE(info.norm_min, 0, 0);
         CHECK_CLOSE(info.norm_max, 1, 0);
-        cgam_bank_free(bank);
         dense_reset();
     }
 }
@@ -135,14 +134,13 @@ TEST(norms_that_agree_are_called_equal)
                 for (int64_t i = 0; i < 20 * d; i++) Z[i] *= 4;
             if (k == 2) Z[5 * d] += 1e-9;
             cgam_bank_opts opts = {.normalize = k == 3};
-            cgam_bank *bank;
+            OWNED(cgam_bank) bank = NULL;
             CHECK_STATUS(env, cgam_bank_new(env, Z, CGAM_F64, 20, d, &opts, &bank));
             cgam_bank_info info = cgam_bank_describe(bank);
             assert_int_equal(info.equal_norms, k != 2);
             assert_int_equal(info.unit, k == 0 || k == 3);
             for (int64_t i = 1; i < 20 && k != 2; i++)
                 assert_true(cgam_bank_norm2(bank)[i] == cgam_bank_norm2(bank)[0]);
-            cgam_bank_free(bank);
             dense_reset();
         }
     }
@@ -179,7 +177,7 @@ TEST(what_is_not_a_number_is_named)
 TEST(the_first_bad_row_is_named)
 {
     for (int round = 0; round < 200; round++) {
-        cgam_env *many = object_env(1 + round % 5);
+        OWNED(cgam_env) many = object_env(1 + round % 5);
         double *data = dense_room(4000);
         data[100 + round] = NAN; /* row, d = 1; the chunk of row 100 comes last to its end */
         for (int64_t i = 300; i < 4000; i += 256) data[i] = INFINITY;
@@ -189,7 +187,6 @@ TEST(the_first_bad_row_is_named)
         cgam_bank *bank;
         CHECK_FAILS(many, CGAM_E_VALUE, cgam_bank_new(many, data, CGAM_F64, 4000, 1, NULL, &bank));
         assert_string_equal(cgam_env_message(many), words);
-        cgam_env_free(many);
         dense_reset();
     }
 }

@@ -5,6 +5,8 @@
 
 #include <cgam/theory.h>
 
+#include "support/owned.h"
+
 typedef struct instance {
     int64_t n, d;
     double *Z, *A, *q, *c, eta;
@@ -46,12 +48,11 @@ static cgam_result recall(const cgam_bank *bank, const instance *x, bool plain, 
     cgam_recall_opts opts = x->opts;
     opts.plain = plain;
     if (plain) opts.max_iter = 2000000;
-    cgam_recall *plan = object_recall(env, bank, &opts);
+    OWNED(cgam_recall) plan = object_recall(env, bank, &opts);
     cgam_result result;
     cgam_recall_in in = {.queries = 1, .q = x->q, .c = x->c};
     cgam_recall_out out = {.results = &result, .p = p};
     CHECK_STATUS(env, cgam_recall_run(plan, &in, &out));
-    cgam_recall_free(plan);
     return result;
 }
 
@@ -79,7 +80,7 @@ TEST(newton_ends_where_plain_iteration_ends)
     int newton = 0, newton_among_several = 0, several = 0, on_a_saddle = 0, past_the_bound = 0;
     for (uint64_t k = 0; k < COUNT; k++) {
         instance x = draw(k);
-        cgam_bank *bank = object_bank(env, x.n, x.d, x.Z);
+        OWNED(cgam_bank) bank = object_bank(env, x.n, x.d, x.Z);
         double *p = dense_room(x.n), *p_plain = dense_room(x.n);
         cgam_result plain = recall(bank, &x, true, p_plain), fast = recall(bank, &x, false, p);
         assert_int_equal(plain.newton_steps, 0);
@@ -109,7 +110,6 @@ TEST(newton_ends_where_plain_iteration_ends)
             several += others;
             newton_among_several += others && fast.newton_steps > 0;
         }
-        cgam_bank_free(bank);
         dense_reset();
     }
     print_message("%d instances: %d past the bound of uniqueness, Newton finished %d, %d of them "
@@ -127,7 +127,7 @@ TEST(newton_ends_where_plain_iteration_ends)
 TEST(newton_finishes_where_plain_iteration_crawls)
 {
     const double Z[] = {1, 0, 0, 1}, q[] = {1e-10, 0}, beta = 2, l2 = 1 - 1e-4;
-    cgam_bank *bank = object_bank(env, 2, 2, Z);
+    OWNED(cgam_bank) bank = object_bank(env, 2, 2, Z);
     cgam_recall_opts opts = cgam_recall_opts_default();
     opts.mode = CGAM_COUPLED;
     opts.beta = beta;
@@ -146,7 +146,6 @@ TEST(newton_finishes_where_plain_iteration_crawls)
     opts.plain = true;
     CHECK_STATUS(env, cgam_recall_once(bank, q, NULL, &opts, &result));
     assert_true(result.iterations > 5000);
-    cgam_bank_free(bank);
 }
 
 TEST_GROUP(set_up, tear_down)

@@ -9,6 +9,8 @@
 
 #include <pthread.h>
 
+#include "support/owned.h"
+
 enum { QUERIES = 13, TOP = 3 };
 
 typedef struct problem {
@@ -125,12 +127,12 @@ static void same_bits(const problem *t, const answers *x, const answers *y, int6
 
 TEST(a_batch_gives_the_bits_of_each_query_alone)
 {
-    cgam_env *env = object_env(2);
+    OWNED(cgam_env) env = object_env(2);
     for (int k = 0; k < 30; k++) {
         cgam_rng rng = cgam_rng_stream(12, (uint64_t)k);
         problem t = draw(&rng, k);
-        cgam_bank *bank = bank_of(env, &t);
-        cgam_recall *plan = object_recall(env, bank, &t.opts);
+        OWNED(cgam_bank) bank = bank_of(env, &t);
+        OWNED(cgam_recall) plan = object_recall(env, bank, &t.opts);
         for (int own = 0; own < 2; own++) {
             answers *batch = room_for(&t), *alone = room_for(&t);
             CHECK_STATUS(env, run(plan, &t, 0, QUERIES, own, batch));
@@ -145,11 +147,8 @@ TEST(a_batch_gives_the_bits_of_each_query_alone)
             memcpy(t.c + i * t.d_c, t.c, (size_t)t.d_c * sizeof *t.c);
         CHECK_STATUS(env, run(plan, &t, 0, QUERIES, true, copied));
         same_bits(&t, shared, copied, QUERIES);
-        cgam_recall_free(plan);
-        cgam_bank_free(bank);
         dense_reset();
     }
-    cgam_env_free(env);
 }
 
 TEST(threads_do_not_change_a_bit)
@@ -160,15 +159,12 @@ TEST(threads_do_not_change_a_bit)
         problem t = draw(&rng, k);
         answers *a[3];
         for (int i = 0; i < 3; i++) {
-            cgam_env *env = object_env(threads[i]);
-            cgam_bank *bank = bank_of(env, &t);
-            cgam_recall *plan = object_recall(env, bank, &t.opts);
+            OWNED(cgam_env) env = object_env(threads[i]);
+            OWNED(cgam_bank) bank = bank_of(env, &t);
+            OWNED(cgam_recall) plan = object_recall(env, bank, &t.opts);
             a[i] = room_for(&t);
             CHECK_STATUS(env, run(plan, &t, 0, QUERIES, true, a[i]));
             same_bits(&t, a[i], a[0], QUERIES);
-            cgam_recall_free(plan);
-            cgam_bank_free(bank);
-            cgam_env_free(env);
         }
         dense_reset();
     }
@@ -196,9 +192,9 @@ TEST(several_threads_may_run_one_plan)
     for (int k = 1; k < 5; k++) {
         cgam_rng rng = cgam_rng_stream(12, (uint64_t)(200 + k));
         problem t = draw(&rng, k);
-        cgam_env *env = object_env(3);
-        cgam_bank *bank = bank_of(env, &t);
-        cgam_recall *plan = object_recall(env, bank, &t.opts);
+        OWNED(cgam_env) env = object_env(3);
+        OWNED(cgam_bank) bank = bank_of(env, &t);
+        OWNED(cgam_recall) plan = object_recall(env, bank, &t.opts);
         answers *want = room_for(&t);
         CHECK_STATUS(env, run(plan, &t, 0, QUERIES, true, want));
         caller callers[CALLERS];
@@ -212,9 +208,6 @@ TEST(several_threads_may_run_one_plan)
             CHECK_STATUS(env, callers[i].status);
             same_bits(&t, callers[i].a, want, QUERIES);
         }
-        cgam_recall_free(plan);
-        cgam_bank_free(bank);
-        cgam_env_free(env);
         dense_reset();
     }
 }
@@ -231,16 +224,13 @@ TEST(a_recall_stops_on_request)
     cgam_rng rng = cgam_rng_stream(12, 300);
     problem t = draw(&rng, 3);
     cgam_env_opts opts = {.threads = 2, .interrupted = on_the_tenth};
-    cgam_env *env;
+    OWNED(cgam_env) env = NULL;
     CHECK_STATUS(NULL, cgam_env_new(&opts, &env));
     asked = -1000000;
-    cgam_bank *bank = bank_of(env, &t);
-    cgam_recall *plan = object_recall(env, bank, &t.opts);
+    OWNED(cgam_bank) bank = bank_of(env, &t);
+    OWNED(cgam_recall) plan = object_recall(env, bank, &t.opts);
     answers *a = room_for(&t);
     asked = 0;
     CHECK_FAILS(env, CGAM_E_INTERRUPTED, run(plan, &t, 0, QUERIES, true, a));
-    cgam_recall_free(plan);
-    cgam_bank_free(bank);
-    cgam_env_free(env);
     dense_reset();
 }

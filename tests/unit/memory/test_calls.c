@@ -10,6 +10,8 @@
 #include <cgam/theory.h>
 #include <unistd.h>
 
+#include "support/owned.h"
+
 enum { N = 5, D = 3 };
 
 typedef struct files {
@@ -96,7 +98,7 @@ static int add_rows(cgam_env *env, void *arg)
 static void old_or_new(void *arg, int status, const char *call)
 {
     const files *f = arg;
-    cgam_env *env;
+    OWNED(cgam_env) env = NULL;
     cgam_bank *bank = NULL;
     const char *damaged = NULL;
     CHECK_STATUS(NULL, cgam_env_new(NULL, &env));
@@ -109,7 +111,6 @@ static void old_or_new(void *arg, int status, const char *call)
                  damaged ? damaged : "nothing");
     cgam_bank_free(bank);
     if (n != N) CHECK_STATUS(env, cgam_pack(env, f->bank, NULL, f->packed));
-    cgam_env_free(env);
 }
 
 TEST(a_packed_bank_is_changed_or_stays)

@@ -6,6 +6,8 @@
 
 #include <cgam/theory.h>
 
+#include "support/owned.h"
+
 typedef struct instance {
     int64_t n, d;
     double *Z, *A, *b, *u, *q, *c, eta;
@@ -41,14 +43,12 @@ static instance draw(uint64_t stream, double contraction_max)
 
 static cgam_result recall(const instance *x, double *p)
 {
-    cgam_bank *bank = object_bank(env, x->n, x->d, x->Z);
-    cgam_recall *plan = object_recall(env, bank, &x->opts);
+    OWNED(cgam_bank) bank = object_bank(env, x->n, x->d, x->Z);
+    OWNED(cgam_recall) plan = object_recall(env, bank, &x->opts);
     cgam_result result;
     cgam_recall_in in = {.queries = 1, .q = x->q, .c = x->c};
     cgam_recall_out out = {.results = &result, .p = p};
     CHECK_STATUS(env, cgam_recall_run(plan, &in, &out));
-    cgam_recall_free(plan);
-    cgam_bank_free(bank);
     return result;
 }
 
@@ -254,7 +254,7 @@ TEST(uniqueness_is_claimed_and_denied_rightly)
 TEST(uniqueness_is_tight_for_two_equal_memories)
 {
     const double Z[] = {0.6, 0.8, 0.6, 0.8}, q[] = {0.3, -0.2};
-    cgam_bank *bank = object_bank(env, 2, 2, Z);
+    OWNED(cgam_bank) bank = object_bank(env, 2, 2, Z);
     for (int k = 0; k < 40; k++) {
         cgam_recall_opts opts = cgam_recall_opts_default();
         opts.mode = CGAM_COUPLED;
@@ -278,7 +278,6 @@ TEST(uniqueness_is_tight_for_two_equal_memories)
         CHECK_STATUS(env, cgam_recall_once(bank, q, q, &opts, &got));
         assert_int_equal(got.unique, -1);
     }
-    cgam_bank_free(bank);
 }
 
 /* On the edge itself the fixed point is still one, but recalls from elsewhere crawl towards it and
@@ -286,7 +285,7 @@ TEST(uniqueness_is_tight_for_two_equal_memories)
 TEST(a_recall_that_stopped_early_is_no_second_fixed_point)
 {
     const double Z[] = {0.6, 0.8, 0.6, 0.8}, q[] = {0.3, -0.2};
-    cgam_bank *bank = object_bank(env, 2, 2, Z);
+    OWNED(cgam_bank) bank = object_bank(env, 2, 2, Z);
     static const double tolerances[] = {1e-4, 1e-6, 1e-7, 1e-12};
     for (int k = 0; k < 4; k++) {
         cgam_recall_opts opts = cgam_recall_opts_default();
@@ -300,7 +299,6 @@ TEST(a_recall_that_stopped_early_is_no_second_fixed_point)
         assert_int_not_equal(got.unique, 0);
         assert_true(got.unique == -1 || got.unique_proved);
     }
-    cgam_bank_free(bank);
 }
 
 /* Where eta_min is only bounded (conjugate gradients), what is derived from it stays a bound. */

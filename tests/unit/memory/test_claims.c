@@ -7,6 +7,8 @@
 
 #include <float.h>
 
+#include "support/owned.h"
+
 static long double dot(const double *x, const double *y)
 {
     return (long double)x[0] * y[0] + (long double)x[1] * y[1] + (long double)x[2] * y[2];
@@ -23,10 +25,10 @@ TEST(gates_without_a_penalty_round_too)
             int k = (j + 1) % 3, l = (j + 2) % 3;
             c[j] = 1e9 * (Z[k] * Z[3 + l] - Z[l] * Z[3 + k]) + cgam_rng_normal(&rng);
         }
-        cgam_bank *bank = object_copy(env, 2, 3, Z);
+        OWNED(cgam_bank) bank = object_copy(env, 2, 3, Z);
         cgam_recall_opts o = cgam_recall_opts_default();
         o.fast = true;
-        cgam_recall *plan;
+        OWNED(cgam_recall) plan = NULL;
         CHECK_STATUS(env, cgam_recall_new(bank, &o, &plan));
         cgam_result x;
         cgam_recall_in in = {.queries = 1, .q = q, .c = c};
@@ -37,20 +39,18 @@ TEST(gates_without_a_penalty_round_too)
         assert_true(!x.p_lower_bound_proved || x.p_lower_bound <= exact + 1e-9L);
         assert_true(x.p_from <= exact + 1e-9L && exact - 1e-9L <= x.p_to);
         for (int i = 0; i < 2; i++) assert_true(fabsl(r[i] - gates[i]) <= x.score_error + 1e-9L);
-        cgam_recall_free(plan);
-        cgam_bank_free(bank);
     }
 }
 
 /* beta b is 1e-150 and -1, but b itself -1e310. */
 TEST(a_score_beyond_the_range_proves_nothing)
 {
-    cgam_bank *bank = object_copy(env, 2, 1, (double[]){1, -1e150});
+    OWNED(cgam_bank) bank = object_copy(env, 2, 1, (double[]){1, -1e150});
     for (int mode = CGAM_FIRST; mode <= CGAM_COUPLED; mode++) {
         cgam_recall_opts o = cgam_recall_opts_default();
         o.mode = (cgam_mode)mode;
         o.beta = 1e-310;
-        cgam_recall *plan;
+        OWNED(cgam_recall) plan = NULL;
         CHECK_STATUS(env, cgam_recall_new(bank, &o, &plan));
         cgam_result x;
         double q = 1e160, p[2], s[2], r[2];
@@ -60,9 +60,7 @@ TEST(a_score_beyond_the_range_proves_nothing)
         assert_false(x.p_lower_bound_proved && x.p_lower_bound > 1 / (1 + exp(-1)));
         assert_false(mode == CGAM_COUPLED && x.p_error_proved && x.p_error < 0.2);
         assert_true(mode == CGAM_FIRST || x.end == CGAM_END_DIVERGED);
-        cgam_recall_free(plan);
     }
-    cgam_bank_free(bank);
 }
 
 /* The local contraction is proportional to beta. Memories are so long that alpha beta leaves the range. */
@@ -103,7 +101,7 @@ TEST(what_vanishes_in_a_product_is_not_proved)
 /* lambda^2 beta is what matters, however few digits beta has. */
 TEST(a_beta_of_few_digits_is_no_excuse)
 {
-    cgam_bank *bank = object_copy(env, 2, 2, (double[]){1, 0.3, 0.5, 0.8});
+    OWNED(cgam_bank) bank = object_copy(env, 2, 2, (double[]){1, 0.3, 0.5, 0.8});
     cgam_recall_opts o = cgam_recall_opts_default();
     o.mode = CGAM_COUPLED;
     o.alpha = 0.4;
@@ -120,7 +118,6 @@ TEST(a_beta_of_few_digits_is_no_excuse)
         assert_true(x.local_contraction_proved && y.local_contraction_proved);
         assert_true(x.local_contraction >= y.local_contraction * (1 - 1e-9));
     }
-    cgam_bank_free(bank);
 }
 
 /* The largest lambda and beta of which uniqueness is proved are not above the edge. */
@@ -133,31 +130,29 @@ TEST(edges_of_uniqueness_are_rounded_to_the_safe_side)
         assert_true((long double)lambda * lambda * betas[k] <= 1.4L);
         CHECK_REL((double)((long double)lambda * lambda * betas[k]), 1.4, 1e-6);
     }
-    cgam_bank *bank = object_copy(env, 2, 2, (double[]){1, 0, 0, 1}); /* eta = 1 */
+    OWNED(cgam_bank) bank = object_copy(env, 2, 2, (double[]){1, 0, 0, 1}); /* eta = 1 */
     const double lambdas[] = {1e-200, 0.1, 0.3, 0.7, 1.1, 1.3, 1.7, 1.9, 2.3, 1e120};
     for (size_t k = 0; k < sizeof lambdas / sizeof *lambdas; k++) {
         cgam_recall_opts o = cgam_recall_opts_default();
         o.mode = CGAM_COUPLED;
         o.lambda = lambdas[k];
-        cgam_recall *plan;
+        OWNED(cgam_recall) plan = NULL;
         cgam_marks marks;
         CHECK_STATUS(env, cgam_recall_new(bank, &o, &plan));
         if (cgam_recall_marks(plan, (double[]){1, 0}, NULL, &marks) == CGAM_OK) {
             assert_true(isfinite(marks.beta_unique_max));
             assert_true((long double)o.lambda * o.lambda * marks.beta_unique_max <= 2);
         }
-        cgam_recall_free(plan);
     }
-    cgam_bank_free(bank);
 }
 
 /* p - p^2 of a memory that is alone is 0 only where its share is 1, or 0. */
 TEST(a_share_of_one_memory_need_not_be_one)
 {
-    cgam_bank *bank = object_copy(env, 1, 2, (double[]){1, 2});
+    OWNED(cgam_bank) bank = object_copy(env, 1, 2, (double[]){1, 2});
     const double shares[] = {1, 1 - 0x1p-53, 0.5, 1e-9, 1e-300, 0x1p-1074, 0};
     for (int k = 0; k < 14; k++) {
-        cgam_gate *gate;
+        OWNED(cgam_gate) gate = NULL;
         double p = shares[k / 2], beta = 3, lambda = 0.7, value;
         bool proved;
         CHECK_STATUS(env, cgam_gate_new(bank, k % 2 ? 7 : 0, NULL, &gate));
@@ -165,15 +160,13 @@ TEST(a_share_of_one_memory_need_not_be_one)
         long double exact = (long double)p * (1 - (long double)p) * lambda * lambda * beta;
         assert_true(proved && value >= exact);
         assert_true(value <= exact * (1 + 1e-12L) + 8 * 0x1p-1074L);
-        cgam_gate_free(gate);
     }
-    cgam_bank_free(bank);
 }
 
 /* Numbers that are none, among the entries of an operator, once reached LAPACK. */
 TEST(a_query_beyond_the_range_is_no_fault_of_ours)
 {
-    cgam_bank *bank = object_copy(env, 1, 3, (double[]){1, 2, 3});
+    OWNED(cgam_bank) bank = object_copy(env, 1, 3, (double[]){1, 2, 3});
     const double strange[] = {INFINITY, -INFINITY, NAN, 1};
     for (int k = 0; k < 16; k++) {
         cgam_recall_opts o = cgam_recall_opts_default();
@@ -184,7 +177,6 @@ TEST(a_query_beyond_the_range_is_no_fault_of_ours)
                                               (double[]){strange[k / 4], 0, 1}, &o, &x);
         assert_int_not_equal(status, CGAM_E_INTERNAL);
     }
-    cgam_bank_free(bank);
 }
 
 TEST_GROUP(set_up, tear_down)

@@ -8,13 +8,15 @@
 #include <cgam/theory.h>
 #include <unistd.h>
 
+#include "support/owned.h"
+
 /* Zeros have no modes: A is the identity, whatever alpha is, and only the kernel moves. */
 TEST_WITH(set_up, tear_down, zeros_have_no_modes)
 {
     enum { N = 5, D = 3 };
     const double Z[N * D] = {0}, x[N] = {1, -2, 3, 0.5, 4}, q[D] = {1, 1, 1};
-    cgam_bank *bank = object_bank(env, N, D, Z);
-    cgam_spectrum *sp = object_spectrum(env, bank);
+    OWNED(cgam_bank) bank = object_bank(env, N, D, Z);
+    OWNED(cgam_spectrum) sp = object_spectrum(env, bank);
     double y[N];
     const cgam_spectrum_info info = cgam_spectrum_describe(sp);
     assert_int_equal(info.modes, 0);
@@ -29,8 +31,6 @@ TEST_WITH(set_up, tear_down, zeros_have_no_modes)
     /* s' = u - s from 0: (1 - exp(-2)) u */
     CHECK_STATUS(env, cgam_spectrum_transient(sp, 7, 1, 2, x, NULL, y));
     for (int i = 0; i < N; i++) CHECK_CLOSE(y[i], -expm1(-2) * x[i], 1e-14);
-    cgam_spectrum_free(sp);
-    cgam_bank_free(bank);
 }
 
 /* Two ways to A^-1 Z v where norms differ, so that modes are those of the n x n matrix. */
@@ -39,10 +39,10 @@ TEST_WITH(set_up, tear_down, modes_and_factors_agree_where_norms_differ)
     enum { N = 9, D = 4 };
     cgam_rng rng = cgam_rng_stream(31, 0);
     const double *Z = dense_bank(&rng, DENSE_NORMS, N, D), *v = dense_normals(&rng, D, 1);
-    cgam_bank *bank = object_bank(env, N, D, Z);
-    cgam_spectrum *sp = object_spectrum(env, bank);
+    OWNED(cgam_bank) bank = object_bank(env, N, D, Z);
+    OWNED(cgam_spectrum) sp = object_spectrum(env, bank);
     const double alpha = 0.5 * cgam_spectrum_describe(sp).alpha_crit;
-    cgam_gate *gate = object_gate(env, bank, alpha);
+    OWNED(cgam_gate) gate = object_gate(env, bank, alpha);
     double by_modes[N], by_factors[N];
     CHECK_STATUS(env, cgam_spectrum_solve_range(sp, alpha, v, by_modes));
     CHECK_STATUS(env, cgam_gate_solve_range(gate, v, by_factors));
@@ -52,18 +52,15 @@ TEST_WITH(set_up, tear_down, modes_and_factors_agree_where_norms_differ)
     CHECK_STATUS(env, cgam_bank_score(bank, v, u));
     CHECK_FAILS(env, CGAM_E_SINGULAR, cgam_spectrum_solve(sp, 2 * alpha, u, by_modes));
     CHECK_FAILS(env, CGAM_E_SINGULAR, cgam_spectrum_solve_range(sp, 2 * alpha, v, by_modes));
-    cgam_gate_free(gate);
-    cgam_spectrum_free(sp);
-    cgam_bank_free(bank);
     dense_reset();
 }
 
 TEST_WITH(set_up, tear_down, one_memory_has_no_rivals)
 {
     const double z[] = {0.6, 0.8}, u[] = {1}, p[] = {1};
-    cgam_bank *bank = object_bank(env, 1, 2, z);
-    cgam_spectrum *sp = object_spectrum(env, bank);
-    cgam_gate *gate = object_gate(env, bank, 0.5);
+    OWNED(cgam_bank) bank = object_bank(env, 1, 2, z);
+    OWNED(cgam_spectrum) sp = object_spectrum(env, bank);
+    OWNED(cgam_gate) gate = object_gate(env, bank, 0.5);
     cgam_winner winner;
     cgam_coupled_critical critical;
     double value = 1;
@@ -76,9 +73,6 @@ TEST_WITH(set_up, tear_down, one_memory_has_no_rivals)
     assert_true(proved);
     CHECK_STATUS(env, cgam_coupled_critical_find(bank, 0.5, 1, &critical));
     assert_true(isnan(critical.alpha));
-    cgam_gate_free(gate);
-    cgam_spectrum_free(sp);
-    cgam_bank_free(bank);
 }
 
 /* Orthogonal memories: every condition of the formula fails in turn, and it gives no number then. */
@@ -113,7 +107,7 @@ TEST_WITH(set_up, tear_down, the_coupled_critical_point_names_what_it_needs)
 TEST_WITH(set_up, tear_down, a_fold_that_is_passed_is_at_zero)
 {
     const double Z[] = {1, 0, 0, 1}, none[] = {0, 0}, tilted[] = {0.3, 0};
-    cgam_bank *bank = object_bank(env, 2, 2, Z);
+    OWNED(cgam_bank) bank = object_bank(env, 2, 2, Z);
     cgam_fold fold;
     CHECK_STATUS(env, cgam_fold_find(bank, 1.5, 1, none, none, 5, 1e-3, &fold));
     CHECK_CLOSE(fold.alpha, 0, 0);
@@ -121,7 +115,6 @@ TEST_WITH(set_up, tear_down, a_fold_that_is_passed_is_at_zero)
     CHECK_STATUS(env, cgam_fold_find(bank, 0.5, 1, tilted, none, 5, 1e-3, &fold));
     assert_true(isnan(fold.alpha));
     CHECK_LE(0.5, fold.margin);
-    cgam_bank_free(bank);
 }
 
 /* W = Z P gives the recall, and the margin of a moving context, of the projection P itself. */
@@ -135,7 +128,7 @@ TEST_WITH(set_up, tear_down, weights_of_ones_own_are_those_of_a_projection)
     for (int i = 0; i < N; i++)
         for (int j = 0; j < DC; j++)
             for (int k = 0; k < D; k++) W[i * DC + j] += Z[i * D + k] * P[k * DC + j];
-    cgam_bank *bank = object_bank(env, N, D, Z);
+    OWNED(cgam_bank) bank = object_bank(env, N, D, Z);
     cgam_recall_opts o = object_opts(CGAM_FLOW, 0.2, 2, 0.5);
     o.free_context = true;
     o.t_max = 1;
@@ -145,16 +138,14 @@ TEST_WITH(set_up, tear_down, weights_of_ones_own_are_those_of_a_projection)
     for (int own = 0; own < 2; own++) {
         o.P = own ? NULL : P;
         o.W = own ? W : NULL;
-        cgam_recall *plan = object_recall(env, bank, &o);
+        OWNED(cgam_recall) plan = object_recall(env, bank, &o);
         margin[own] = cgam_recall_context_margin(plan);
         CHECK_STATUS(env, cgam_recall_run(plan, &(cgam_recall_in){.queries = 1, .q = q, .c = c},
                                           &(cgam_recall_out){.results = &r[own]}));
-        cgam_recall_free(plan);
     }
     CHECK_CLOSE(margin[1], margin[0], 1e-12);
     CHECK_CLOSE(r[1].p, r[0].p, 1e-9);
     assert_int_equal(r[1].winner, r[0].winner);
-    cgam_bank_free(bank);
     dense_reset();
 }
 
@@ -165,7 +156,8 @@ TEST_WITH(set_up, tear_down, rows_that_count_keep_their_numbers)
     const double Z[N * D] = {1, 0, 0, 0, 1, 0, 0, 0, 1, -1, 0, 0, 0, -1, 0, 0, 0, -1};
     const double q[D] = {0.1, -2, 0};
     const uint64_t mask[] = {0x34}; /* 2, 4 and 5 */
-    cgam_bank *bank = object_bank(env, N, D, Z), *some;
+    OWNED(cgam_bank) bank = object_bank(env, N, D, Z);
+    OWNED(cgam_bank) some = NULL;
     CHECK_STATUS(env, cgam_bank_only(bank, mask, &some));
     cgam_recall_opts o = cgam_recall_opts_default();
     o.none = true;
@@ -174,7 +166,7 @@ TEST_WITH(set_up, tear_down, rows_that_count_keep_their_numbers)
     const cgam_recall_in in = {.queries = 1, .q = q};
     for (int won = 0; won < 2; won++) {
         o.none_score = won ? -9 : 9;
-        cgam_recall *plan = object_recall(env, some, &o);
+        OWNED(cgam_recall) plan = object_recall(env, some, &o);
         CHECK_STATUS(
             env, cgam_recall_run(plan, &in,
                                  &(cgam_recall_out){.results = &r, .top = 2, .top_index = top}));
@@ -183,7 +175,6 @@ TEST_WITH(set_up, tear_down, rows_that_count_keep_their_numbers)
         CHECK_STATUS(env,
                      cgam_recall_run(plan, &in, &(cgam_recall_out){.top = 1, .top_index = top}));
         assert_int_equal(top[0], 4);
-        cgam_recall_free(plan);
     }
     cgam_anneal path = {0};
     o = object_opts(CGAM_ANNEAL, 0, 2, 0.5);
@@ -199,14 +190,12 @@ TEST_WITH(set_up, tear_down, rows_that_count_keep_their_numbers)
                   cgam_recall_run(plan, &(cgam_recall_in){.queries = 1, .q = q, .target = &gone},
                                   &(cgam_recall_out){.results = &r}));
     cgam_recall_free(plan);
-    cgam_bank_free(some);
-    cgam_bank_free(bank);
 }
 
 TEST_WITH(set_up, tear_down, packing_is_refused_what_it_cannot_keep)
 {
     const double Z[] = {1, 0, 0, 1}, wrong[] = {1, INFINITY}, none[] = {0};
-    cgam_bank *bank = object_bank(env, 2, 2, Z);
+    OWNED(cgam_bank) bank = object_bank(env, 2, 2, Z);
     const struct {
         int dtype;
         int64_t alphas;
@@ -232,5 +221,4 @@ TEST_WITH(set_up, tear_down, packing_is_refused_what_it_cannot_keep)
                 cgam_pack(env, "/nowhere.npy", NULL, "/tmp/cgam-none.safetensors"));
     CHECK_FAILS(env, CGAM_E_NOT_FOUND, cgam_pack_add(env, "/tmp/cgam-none.safetensors", "x", NULL));
     assert_int_equal(cgam_pack_describe(bank).alphas, 0);
-    cgam_bank_free(bank);
 }

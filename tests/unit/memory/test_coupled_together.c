@@ -8,6 +8,8 @@
 
 #include "num/cpu/widen.h"
 
+#include "support/owned.h"
+
 enum { N = 2700, D = 100, QUERIES = 21 };
 
 typedef struct problem {
@@ -44,8 +46,8 @@ static problem draw(cgam_rng *rng, int k)
 static answers *ask(cgam_env *env, const problem *t, bool together)
 {
     cgam_bank_opts bank_opts = {.normalize = t->normalize};
-    cgam_bank *bank;
-    cgam_recall *plan;
+    OWNED(cgam_bank) bank = NULL;
+    OWNED(cgam_recall) plan = NULL;
     answers *a = (answers *)(void *)dense_room((int64_t)(sizeof *a / sizeof(double)) + 1);
     a->p = dense_room(QUERIES * N);
     a->s = dense_room(QUERIES * N);
@@ -67,14 +69,12 @@ static answers *ask(cgam_env *env, const problem *t, bool together)
                          together ? CGAM_PATH_COUPLED_TOGETHER : CGAM_PATH_COUPLED);
         CHECK_STATUS(env, cgam_recall_run(plan, &in, &out));
     }
-    cgam_recall_free(plan);
-    cgam_bank_free(bank);
     return a;
 }
 
 TEST(together_is_one_by_one)
 {
-    cgam_env *env = object_env(2);
+    OWNED(cgam_env) env = object_env(2);
     for (int k = 0; k < 9; k++) {
         cgam_rng rng = cgam_rng_stream(71, (uint64_t)k);
         problem t = draw(&rng, k);
@@ -98,14 +98,13 @@ TEST(together_is_one_by_one)
         CHECK_CLOSE_ALL(got->readout, want->readout, QUERIES * D, 1e-10);
         dense_reset();
     }
-    cgam_env_free(env);
 }
 
 /* Memories that are alike share their probability, also where a query is near them and rounding would
  * pick one past a fold. */
 TEST(equal_memories_stay_equal_together)
 {
-    cgam_env *env = object_env(2);
+    OWNED(cgam_env) env = object_env(2);
     static const int64_t twins[] = {31, 32, 1900};
     for (int k = 0; k < 6; k++) {
         cgam_rng rng = cgam_rng_stream(73, (uint64_t)k);
@@ -125,14 +124,13 @@ TEST(equal_memories_stay_equal_together)
         CHECK_CLOSE_ALL(got->p, want->p, QUERIES * N, 1e-9);
         dense_reset();
     }
-    cgam_env_free(env);
 }
 
 /* Feedback so strong that scores leap by more than f32 can hold, and a memory or two whose pivot nearly
  * vanishes, are no reason to go alone. */
 TEST(leaps_and_small_pivots_stay_together)
 {
-    cgam_env *env = object_env(2);
+    OWNED(cgam_env) env = object_env(2);
     for (int k = 0; k < 4; k++) {
         cgam_rng rng = cgam_rng_stream(75, (uint64_t)k);
         problem t = draw(&rng, 1);
@@ -159,13 +157,12 @@ TEST(leaps_and_small_pivots_stay_together)
         CHECK_CLOSE_ALL(got->r, want->r, QUERIES * N, 1e-7);
         dense_reset();
     }
-    cgam_env_free(env);
 }
 
 /* A last iteration that is not the fixed point is one exact step from the last but one. */
 TEST(stopping_early_says_so)
 {
-    cgam_env *env = object_env(2);
+    OWNED(cgam_env) env = object_env(2);
     for (int most = 1; most <= 4; most++) {
         cgam_rng rng = cgam_rng_stream(72, 0);
         problem t = draw(&rng, 7);
@@ -180,13 +177,12 @@ TEST(stopping_early_says_so)
         CHECK_CLOSE_ALL(got->p, want->p, QUERIES * N, 1e-6);
         dense_reset();
     }
-    cgam_env_free(env);
 }
 
 /* Few digits asked for: no more iterations than they need, alone or together. */
 TEST(a_loose_tolerance_is_soon_met)
 {
-    cgam_env *env = object_env(2);
+    OWNED(cgam_env) env = object_env(2);
     cgam_rng rng = cgam_rng_stream(74, 0);
     problem t = draw(&rng, 6);
     t.opts.tol = 1e-3;
@@ -197,22 +193,21 @@ TEST(a_loose_tolerance_is_soon_met)
         CHECK_LE(fabs((double)(got->results[v].iterations - alone->results[v].iterations)), 4);
     }
     dense_reset();
-    cgam_env_free(env);
 }
 
 /* More queries than go side by side: the last group is short. */
 TEST(groups_follow_one_another)
 {
     enum { MANY = 75 };
-    cgam_env *env = object_env(2);
+    OWNED(cgam_env) env = object_env(2);
     cgam_rng rng = cgam_rng_stream(75, 0);
     problem t = draw(&rng, 3);
     double *q = dense_room(MANY * D), *p = dense_room(MANY * N), *one = dense_room(N);
     for (int64_t v = 0; v < MANY; v++)
         for (int64_t j = 0; j < D; j++)
             q[v * D + j] = t.q[v % QUERIES * D + j] * (1 + (double)(v / QUERIES));
-    cgam_bank *bank;
-    cgam_recall *plan;
+    OWNED(cgam_bank) bank = NULL;
+    OWNED(cgam_recall) plan = NULL;
     cgam_bank_opts bank_opts = {.normalize = t.normalize};
     CHECK_STATUS(env, cgam_bank_new(env, t.data, t.dtype, N, D, &bank_opts, &bank));
     CHECK_STATUS(env, cgam_recall_new(bank, &t.opts, &plan));
@@ -225,10 +220,7 @@ TEST(groups_follow_one_another)
         CHECK_STATUS(env, cgam_recall_run(plan, &alone, &single));
         CHECK_CLOSE_ALL(p + v * N, one, N, 1e-10);
     }
-    cgam_recall_free(plan);
-    cgam_bank_free(bank);
     dense_reset();
-    cgam_env_free(env);
 }
 
 /* Every request of a run fails, and a stop is wished at any time: it is told, nothing is left, and the plan answers as before. */
@@ -288,13 +280,12 @@ TEST(threads_change_no_bit)
     cgam_rng rng = cgam_rng_stream(73, 0);
     problem t = draw(&rng, 5);
     for (int threads = 1; threads <= 3; threads++) {
-        cgam_env *env = object_env(threads);
+        OWNED(cgam_env) env = object_env(threads);
         const answers *a = ask(env, &t, true);
         if (!first) first = a;
         assert_memory_equal(first->p, a->p, QUERIES * N * sizeof(double));
         assert_memory_equal(first->r, a->r, QUERIES * N * sizeof(double));
         assert_memory_equal(first->readout, a->readout, QUERIES * D * sizeof(double));
-        cgam_env_free(env);
     }
     dense_reset();
 }

@@ -4,6 +4,8 @@
 #include "memory/certify.h"
 #include "support/one_env.h"
 
+#include "support/owned.h"
+
 #define U 0x1p-53
 enum { N = 4, D = 5, CONTEXT = 3 };
 static const double NEAR = 2e-5; /* the slack that bounds have for their own evaluation */
@@ -198,15 +200,13 @@ TEST(long_sums_are_off_by_their_blocks)
         int64_t n = sizes[k];
         double *Z = dense_room(n), *r = dense_room(n), *s = dense_room(n), *p = dense_room(n);
         for (int64_t i = 0; i < n; i++) Z[i] = r[i] = 1, p[i] = 1 / (double)n;
-        cgam_bank *bank = object_bank(env, n, 1, Z);
+        OWNED(cgam_bank) bank = object_bank(env, n, 1, Z);
         cgam_recall_opts o = object_opts(CGAM_COUPLED, 0, 1, 0);
-        cgam_recall *plan = object_recall(env, bank, &o);
+        OWNED(cgam_recall) plan = object_recall(env, bank, &o);
         cgam_settled m = {.in = {.q = Z, .b = r}, .s = s, .r = r, .p = p, .act.top = 1};
         cgam_doubt got;
         CHECK_STATUS(env, cgam_doubt_measure(plan, &m, false, false, &got));
         CHECK_BOUND(got.sum, roundings[k] * U, NEAR);
-        cgam_recall_free(plan);
-        cgam_bank_free(bank);
         dense_reset();
     }
 }
@@ -440,11 +440,11 @@ TEST(directions_are_off_by_their_formulas)
         double *Z = dense_bank(&rng, DENSE_NORMS, ROWS, WIDE), P[WIDE * 2] = {1, 0, 0, 2, 1, 1};
         cgam_bank_opts bank_opts = cgam_bank_opts_default();
         bank_opts.normalize = k % 3 == 1;
-        cgam_bank *bank;
+        OWNED(cgam_bank) bank = NULL;
         CHECK_STATUS(env, cgam_bank_new(env, Z, CGAM_F64, ROWS, WIDE, &bank_opts, &bank));
         cgam_recall_opts o = object_opts(CGAM_COUPLED, 1e-3, 1, 0.5);
         if (k % 3 == 2) o.P = P, o.d_c = 2;
-        cgam_recall *plan = object_recall(env, bank, &o);
+        OWNED(cgam_recall) plan = object_recall(env, bank, &o);
         const cgam_dplr *A = plan->gate->A;
         assert_true(!cgam_dplr_dense(A) && cgam_dplr_border(A, NULL) == 0);
         double c[] = {1, -1, 2}, v[] = {0.5, -1, 1}, e[] = {0.25, 1, 0.5}, none[1] = {0};
@@ -465,8 +465,6 @@ TEST(directions_are_off_by_their_formulas)
         each = off * (1 + pivot) + (gamma_of(WIDE + 16) + nu + pivot) * norm(WIDE, e);
         CHECK_BOUND(got.most, plan->can.row_max * each + border + own, NEAR);
         CHECK_BOUND(got.norm, plan->can.row_norm * each + border + own, NEAR);
-        cgam_recall_free(plan);
-        cgam_bank_free(bank);
         dense_reset();
     }
 }
@@ -480,10 +478,10 @@ TEST(gates_by_a_border_are_off_by_their_formulas)
     for (int i = 0; i < ROWS; i++) /* 1 - alpha |zeta|^2 is 0 for one of them */
         for (int j = 0; j < WIDE; j++)
             Z[i * WIDE + j] = i == EDGE ? j == 0 : 0.25 * Z[i * WIDE + j];
-    cgam_bank *bank;
+    OWNED(cgam_bank) bank = NULL;
     CHECK_STATUS(env, cgam_bank_new(env, Z, CGAM_F64, ROWS, WIDE, NULL, &bank));
     cgam_recall_opts o = object_opts(CGAM_COUPLED, 1, 1, 0.5);
-    cgam_recall *plan = object_recall(env, bank, &o);
+    OWNED(cgam_recall) plan = object_recall(env, bank, &o);
     const cgam_dplr *A = plan->gate->A;
     const int64_t *border;
     assert_int_equal(cgam_dplr_border(A, &border), 1);
@@ -495,8 +493,6 @@ TEST(gates_by_a_border_are_off_by_their_formulas)
     CHECK_STATUS(env, cgam_doubt_range(plan, c, c, e, edges, &want));
     CHECK_STATUS(env, cgam_doubt_gates(plan, c, s, &got));
     assert_true(got.most == want.most && got.norm == want.norm && isfinite(got.norm));
-    cgam_recall_free(plan);
-    cgam_bank_free(bank);
     dense_reset();
 }
 

@@ -8,6 +8,8 @@
 
 #include <cgam/recall.h>
 
+#include "support/owned.h"
+
 enum { QUERIES_MAX = 96, TOP_MAX = 12, SHAPES = 10 };
 
 typedef struct answer {
@@ -67,13 +69,12 @@ static scene make(cgam_rng *rng, int shape, bool many)
 static void recall(cgam_env *env, const cgam_bank *bank, const scene *x,
                    const cgam_recall_opts *opts, answer *out)
 {
-    cgam_recall *plan = object_recall(env, bank, opts);
+    OWNED(cgam_recall) plan = object_recall(env, bank, opts);
     cgam_recall_in in = {
         .queries = x->queries, .q = x->q, .c = x->c, .c_per_query = true, .target = x->target};
     cgam_recall_out to = {
         .results = out->results, .top = x->top, .top_index = out->index, .top_p = out->p};
     CHECK_STATUS(env, cgam_recall_run(plan, &in, &to));
-    cgam_recall_free(plan);
 }
 
 static bool same(double a, double b) { return a == b || (isnan(a) && isnan(b)); }
@@ -156,8 +157,8 @@ TEST_ENV(no_answer_changes)
         cgam_rng rng = cgam_rng_stream(46, (uint64_t)stream);
         scene x = make(&rng, (int)(stream % SHAPES), stream % 3 > 0);
         static answer slow, fast;
-        cgam_bank *bank = object_bank(env, x.n, x.d, x.Z);
-        cgam_gate *gate = object_gate(env, bank, x.opts.alpha);
+        OWNED(cgam_bank) bank = object_bank(env, x.n, x.d, x.Z);
+        OWNED(cgam_gate) gate = object_gate(env, bank, x.opts.alpha);
         long double *room = dense_room_long(x.n);
         x.opts.gate = gate;
         recall(env, bank, &x, &x.opts, &slow);
@@ -167,8 +168,6 @@ TEST_ENV(no_answer_changes)
         judge(&x, &slow, &fast, room);
         done += x.queries;
         for (int64_t v = 0; v < x.queries; v++) fell += fast.results[v].fallback;
-        cgam_gate_free(gate);
-        cgam_bank_free(bank);
         dense_reset();
     }
     double share = 1 - (double)fell / (double)done; /* two shapes in ten always fall back */
@@ -201,7 +200,8 @@ TEST_ENV(a_ghost_is_one_more_row)
             y.q[v * y.d + x.d] = x.opts.none_score;
         }
         static answer got, want;
-        cgam_bank *bank = object_bank(env, x.n, x.d, x.Z), *more = object_bank(env, y.n, y.d, y.Z);
+        OWNED(cgam_bank) bank = object_bank(env, x.n, x.d, x.Z);
+        OWNED(cgam_bank) more = object_bank(env, y.n, y.d, y.Z);
         recall(env, bank, &x, &x.opts, &got);
         recall(env, more, &y, &y.opts, &want);
         for (int64_t v = 0; v < x.queries; v++) {
@@ -218,8 +218,6 @@ TEST_ENV(a_ghost_is_one_more_row)
             CHECK_CLOSE(a->p_lower_bound, b->p_lower_bound, close);
             if (b->winner == x.n) CHECK_CLOSE(a->p_none, b->p, close);
         }
-        cgam_bank_free(bank);
-        cgam_bank_free(more);
         dense_reset();
     }
 }
@@ -228,12 +226,12 @@ TEST_ENV(a_ghost_is_one_more_row)
 TEST(large_banks_agree)
 {
     enum { N = 6000, D = 48 };
-    cgam_env *env = object_env(2);
+    OWNED(cgam_env) env = object_env(2);
     cgam_rng rng = cgam_rng_stream(48, 0);
     double *Z = dense_bank(&rng, DENSE_NORMS, N, D);
     float *rows = (float *)(void *)dense_room(N * D / 2);
     for (int64_t i = 0; i < (int64_t)N * D; i++) rows[i] = (float)Z[i];
-    cgam_bank *bank;
+    OWNED(cgam_bank) bank = NULL;
     CHECK_STATUS(env, cgam_bank_new(env, rows, CGAM_F32, N, D, NULL, &bank));
     CHECK_STATUS(env, cgam_bank_sketch(bank));
     assert_true(cgam_bank_describe(bank).sketch);
@@ -260,15 +258,13 @@ TEST(large_banks_agree)
             CHECK_LE(a->p, b->p_to * 1.01);
         }
     }
-    cgam_bank_free(bank);
-    cgam_env_free(env);
     dense_reset();
 }
 
 TEST_ENV(modes_that_need_every_score_say_so)
 {
     double Z[] = {1, 0, 0, 1};
-    cgam_bank *bank = object_bank(env, 2, 2, Z);
+    OWNED(cgam_bank) bank = object_bank(env, 2, 2, Z);
     cgam_recall_opts o = cgam_recall_opts_default();
     cgam_recall *plan;
     o.mode = CGAM_COUPLED;
@@ -283,23 +279,20 @@ TEST_ENV(modes_that_need_every_score_say_so)
     o.none = false;
     o.tol_p = 0.1;
     CHECK_FAILS(env, CGAM_E_ARG, cgam_recall_new(bank, &o, &plan));
-    cgam_bank_free(bank);
 }
 
 static int recall_fast(cgam_env *env, void *arg)
 {
     const scene *x = arg;
     static answer out;
-    cgam_bank *bank = NULL;
-    cgam_recall *plan = NULL;
+    OWNED(cgam_bank) bank = NULL;
+    OWNED(cgam_recall) plan = NULL;
     cgam_recall_in in = {.queries = x->queries, .q = x->q, .c = x->c, .c_per_query = true};
     cgam_recall_out to = {.results = out.results, .top = 3, .top_index = out.index};
-    cgam_status status = cgam_bank_new(env, x->Z, CGAM_F64, x->n, x->d, NULL, &bank);
-    if (status == CGAM_OK) status = cgam_recall_new(bank, &x->opts, &plan);
-    if (status == CGAM_OK) status = cgam_recall_run(plan, &in, &to);
-    cgam_recall_free(plan);
-    cgam_bank_free(bank);
-    return status;
+    TRY(cgam_bank_new(env, x->Z, CGAM_F64, x->n, x->d, NULL, &bank));
+    TRY(cgam_recall_new(bank, &x->opts, &plan));
+    TRY(cgam_recall_run(plan, &in, &to));
+    return CGAM_OK;
 }
 
 TEST(every_allocation_may_fail)

@@ -8,6 +8,8 @@
 #include <cgam/flow.h>
 #include <cgam/recall.h>
 
+#include "support/owned.h"
+
 /* The default of a row is that of the struct. */
 static void check_defaults(const cgam_field *rows, const void *usual)
 {
@@ -72,7 +74,7 @@ TEST(a_struct_becomes_a_document)
                            .contraction_proved = true,
                            .fold_margin = INFINITY,
                            .rescored = 7};
-    json_t *doc = cgam_fields_json(cgam_result_rows, &r, CGAM_WITH_FAST);
+    OWNED(json_t) doc = cgam_fields_json(cgam_result_rows, &r, CGAM_WITH_FAST);
     assert_true(json_is_null(json_object_get(doc, "winner")));
     assert_true(json_is_null(json_object_get(doc, "gap")));
     assert_true(json_is_null(json_object_get(doc, "unique")));
@@ -87,5 +89,4 @@ TEST(a_struct_becomes_a_document)
     cgam_fields_put_some(doc, "q=p rounds=iterations p", cgam_result_rows, &r);
     assert_int_equal(json_object_size(doc), 3);
     assert_true(cgam_json_get_real(doc, "q") == 0.5);
-    json_decref(doc);
 }

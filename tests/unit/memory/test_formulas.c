@@ -7,6 +7,8 @@
 
 #include <cgam/theory.h>
 
+#include "support/owned.h"
+
 #define U 0x1p-53
 enum { N = 4, D = 5 };
 static const double NEAR = 1e-4; /* the slack of bounds, and what rounding does to these queries */
@@ -179,7 +181,7 @@ TEST(the_ghost_counts_as_a_rival)
         cgam_result got;
         double weights[2]; /* with which all vectors are made */
         int64_t target = 1, focus = k % 2 ? 1 : x[2] > 1 ? 2 : 0;
-        cgam_recall *of = object_recall(env, bank, &o);
+        OWNED(cgam_recall) of = object_recall(env, bank, &o);
         cgam_recall_in in = {.queries = 1, .q = q, .target = k % 2 ? &target : NULL};
         cgam_recall_out out = {.results = &got, .p = k / 8 ? weights : NULL};
         CHECK_STATUS(env, cgam_recall_run(of, &in, &out));
@@ -192,7 +194,6 @@ TEST(the_ghost_counts_as_a_rival)
         CHECK_CLOSE(got.gap, x[focus] - best, 1e-15);
         if (focus < 2) assert_int_equal(got.focus_rank, focus + (x[2] > x[focus]));
         assert_int_equal(got.winner, x[2] > 1 ? -1 : 0);
-        cgam_recall_free(of);
     }
     cgam_bank_free(bank);
 }

@@ -1,6 +1,8 @@
 /* The gate operator A(alpha) = I + alpha (G - diag G): where it turns singular, regimes, solves. */
 #include "support/one_env.h"
 
+#include "support/owned.h"
+
 static char what[128];
 
 static void expect(bool fine, const char *claim, double got, double want)
@@ -28,7 +30,7 @@ TEST(alpha_crit_is_the_inverse_of_the_lowest_overlap)
         dense_kind kind = (dense_kind)(k % DENSE_KINDS);
         int64_t n = shapes[k / DENSE_KINDS % SHAPES][0], d = shapes[k / DENSE_KINDS % SHAPES][1];
         double *Z = dense_bank(&rng, kind, n, d), low = overlaps(n, d, Z)[0];
-        cgam_bank *bank = object_bank(env, n, d, Z);
+        OWNED(cgam_bank) bank = object_bank(env, n, d, Z);
         double want = low < -1e-13 ? -1 / low : INFINITY;
         cgam_critical free, full;
         snprintf(what, sizeof what, "kind %d, %lld x %lld", kind, (long long)n, (long long)d);
@@ -47,7 +49,6 @@ TEST(alpha_crit_is_the_inverse_of_the_lowest_overlap)
             expect(free.proved && free.alpha == 1, "unit, n > d, free", free.alpha, 1);
             expect(full.alpha == 1, "unit, n > d", full.alpha, 1);
         }
-        cgam_bank_free(bank);
         dense_reset();
     }
 }
@@ -68,7 +69,7 @@ TEST(alpha_crit_of_known_banks)
         {orthonormal, 3, 4, INFINITY}, {orthogonal, 3, 4, INFINITY}, {pair, 2, 4, 1},
         {equal, 5, 2, 0.25},           {zeros, 2, 2, INFINITY},      {single, 1, 2, INFINITY}};
     for (size_t k = 0; k < sizeof list / sizeof list[0]; k++) {
-        cgam_bank *bank = object_bank(env, list[k].n, list[k].d, list[k].Z);
+        OWNED(cgam_bank) bank = object_bank(env, list[k].n, list[k].d, list[k].Z);
         cgam_critical crit;
         CHECK_STATUS(env, cgam_gate_critical(bank, CGAM_EFFORT_FULL, &crit));
         CHECK_REL(crit.alpha, list[k].want, 1e-15);
@@ -76,7 +77,6 @@ TEST(alpha_crit_of_known_banks)
         CHECK_STATUS(env, cgam_gate_critical(bank, CGAM_EFFORT_FREE, &crit));
         CHECK_LE(crit.alpha_lo, list[k].want * (1 + 1e-15));
         CHECK_LE(list[k].want, crit.alpha_hi * (1 + 1e-15));
-        cgam_bank_free(bank);
     }
 }
 
@@ -87,8 +87,8 @@ static void check_at(cgam_rng *rng, int64_t n, int64_t d, double *Z, double alph
     const double *values = dense_eigen(n, A, NULL);
     double norm = fmax(fabs(values[0]), fabs(values[n - 1])), closest = INFINITY, backward;
     for (int64_t i = 0; i < n; i++) closest = fmin(closest, fabs(values[i]));
-    cgam_bank *bank = object_bank(env, n, d, Z);
-    cgam_gate *gate = object_gate(env, bank, alpha);
+    OWNED(cgam_bank) bank = object_bank(env, n, d, Z);
+    OWNED(cgam_gate) gate = object_gate(env, bank, alpha);
     cgam_gate_info info = cgam_gate_describe(gate);
     double distance = 1 - alpha / critical;
     cgam_regime regime = distance > 2e-9    ? CGAM_SUBCRITICAL
@@ -124,8 +124,6 @@ static void check_at(cgam_rng *rng, int64_t n, int64_t d, double *Z, double alph
         double off = dense_distance(n, product, x), size = dense_distance(n, y, dense_room(n));
         expect(off <= 1e-14 * norm * size, "a product", off, 0);
     }
-    cgam_gate_free(gate);
-    cgam_bank_free(bank);
     dense_reset();
 }
 
@@ -185,8 +183,8 @@ TEST(a_single_memory_has_no_rivals)
     static const double alphas[] = {0, 0.5, 1, 7, 1e8, 1e300};
     for (int k = 0; k < 6; k++) {
         double *Z = dense_normals(&rng, 5, 1), x = 0.7, y, backward, v[5] = {1, -1, 2, 0, 1}, u;
-        cgam_bank *bank = object_bank(env, 1, 5, Z);
-        cgam_gate *gate = object_gate(env, bank, alphas[k]);
+        OWNED(cgam_bank) bank = object_bank(env, 1, 5, Z);
+        OWNED(cgam_gate) gate = object_gate(env, bank, alphas[k]);
         cgam_gate_info info = cgam_gate_describe(gate);
         assert_int_equal(info.regime, CGAM_SUBCRITICAL);
         assert_int_equal(info.negative, 0);
@@ -200,8 +198,6 @@ TEST(a_single_memory_has_no_rivals)
         CHECK_STATUS(env, cgam_gate_solve_range(gate, v, &y));
         dense_score(1, 5, Z, v, &u);
         CHECK_REL(y, u, 1e-14);
-        cgam_gate_free(gate);
-        cgam_bank_free(bank);
         dense_reset();
     }
 }
@@ -220,8 +216,8 @@ TEST(at_the_critical_point_the_range_is_still_solved)
         double *Z = dense_bank(&rng, cases[k % 6].kind, n, d);
         double *v = dense_normals(&rng, d, 1), *u = dense_room(n), *y = dense_room(n);
         double *x = dense_normals(&rng, n, 1), *back = dense_room(n);
-        cgam_bank *bank = object_bank(env, n, d, Z);
-        cgam_gate *gate = object_gate(env, bank, 1);
+        OWNED(cgam_bank) bank = object_bank(env, n, d, Z);
+        OWNED(cgam_gate) gate = object_gate(env, bank, 1);
         assert_int_equal(cgam_gate_describe(gate).regime, CGAM_CRITICAL);
         CHECK_FAILS(env, CGAM_E_SINGULAR, cgam_gate_solve(gate, x, y, NULL));
         CHECK_STATUS(env, cgam_gate_solve_range(gate, v, y));
@@ -230,8 +226,6 @@ TEST(at_the_critical_point_the_range_is_still_solved)
         CHECK_CLOSE_ALL(back, u, n, 1e-11);
         double size = dense_distance(n, y, dense_room(n));
         if (size > 1e4) fail_msg("range solve at criticality has norm %g", size);
-        cgam_gate_free(gate);
-        cgam_bank_free(bank);
         dense_reset();
     }
 }
@@ -250,7 +244,7 @@ TEST(too_little_memory_means_conjugate_gradients_or_a_message)
         }
         double alpha = dense_between(&rng, 0.01, 0.999) / largest;
         double *A = dense_gate(n, d, Z, alpha), *x = dense_normals(&rng, n, 1), *y = dense_room(n);
-        cgam_bank *bank = object_bank(env, n, d, Z);
+        OWNED(cgam_bank) bank = object_bank(env, n, d, Z);
         cgam_gate_opts opts = cgam_gate_opts_default();
         opts.memory_max = 1;
         cgam_gate *gate;
@@ -273,7 +267,6 @@ TEST(too_little_memory_means_conjugate_gradients_or_a_message)
             CHECK_MESSAGE(env, "alpha = ");
             assert_null(gate);
         }
-        cgam_bank_free(bank);
         dense_reset();
     }
 }
@@ -313,13 +306,12 @@ TEST(alpha_crit_is_known_where_its_proof_is_rough)
         double size = dense_between(&rng, 0.5, 1.5);
         for (int64_t j = 0; j < COLUMNS; j++) Z[i * COLUMNS + j] = size * Z[i * COLUMNS + j] + 0.05;
     }
-    cgam_bank *bank = object_bank(env, ROWS, COLUMNS, Z);
+    OWNED(cgam_bank) bank = object_bank(env, ROWS, COLUMNS, Z);
     CHECK_STATUS(env, cgam_gate_critical(bank, CGAM_EFFORT_FULL, &crit));
     assert_true(isfinite(crit.alpha));
     CHECK_LE(crit.alpha_lo, crit.alpha);
     CHECK_LE(crit.alpha, crit.alpha_hi);
     CHECK_LE(crit.alpha_hi - crit.alpha_lo, 1e-6 * crit.alpha_lo);
-    cgam_bank_free(bank);
     dense_reset();
 }
 

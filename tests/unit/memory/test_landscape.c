@@ -6,6 +6,8 @@
 #include <cgam/recall.h>
 #include <cgam/theory.h>
 
+#include "support/owned.h"
+
 static cgam_recall_opts coupled(double alpha, double beta, double lambda)
 {
     cgam_recall_opts o = object_opts(CGAM_COUPLED, alpha, beta, lambda);
@@ -16,12 +18,11 @@ static cgam_recall_opts coupled(double alpha, double beta, double lambda)
 static cgam_landscape find(const cgam_bank *bank, const cgam_recall_opts *o, const double *q,
                            const double *c, int64_t starts)
 {
-    cgam_recall *plan = object_recall(env, bank, o);
+    OWNED(cgam_recall) plan = object_recall(env, bank, o);
     cgam_landscape_opts opts = cgam_landscape_opts_default();
     cgam_landscape found;
     opts.starts = starts;
     CHECK_STATUS(env, cgam_landscape_find(plan, q, c, &opts, &found));
-    cgam_recall_free(plan);
     return found;
 }
 
@@ -41,7 +42,7 @@ static long double leaning(long double kappa)
 TEST(two_tied_memories_have_a_pitchfork)
 {
     const double Z[] = {1, 0, 1, 0}, q[] = {0.3, 0.7}, c[] = {0.2, 0};
-    cgam_bank *bank = object_bank(env, 2, 2, Z);
+    OWNED(cgam_bank) bank = object_bank(env, 2, 2, Z);
     const double alphas[] = {0, 0.4}, kappas[] = {1.5, 1.99, 2.05, 3, 20};
     for (int a = 0; a < 2; a++) {
         for (int k = 0; k < 5; k++) {
@@ -75,7 +76,6 @@ TEST(two_tied_memories_have_a_pitchfork)
             cgam_landscape_free(env, &x);
         }
     }
-    cgam_bank_free(bank);
 }
 
 /* Orthogonal memories, no query, no penalty: each p_i is one of two values, and far past the threshold
@@ -85,7 +85,7 @@ TEST(tied_memories_without_penalty_are_counted)
     for (int64_t n = 2; n <= 4; n++) {
         double Z[16] = {0}, q[4] = {0}, choose = 1;
         for (int64_t i = 0; i < n; i++) Z[i * n + i] = 1;
-        cgam_bank *bank = object_bank(env, n, n, Z);
+        OWNED(cgam_bank) bank = object_bank(env, n, n, Z);
         cgam_recall_opts o = coupled(0, 12, 1);
         cgam_landscape x = find(bank, &o, q, NULL, 200);
         int64_t at = 0;
@@ -99,7 +99,6 @@ TEST(tied_memories_without_penalty_are_counted)
             }
         }
         cgam_landscape_free(env, &x);
-        cgam_bank_free(bank);
     }
 }
 
@@ -117,7 +116,7 @@ TEST(any_landscape_is_made_of_fixed_points)
         cgam_recall_opts o = coupled(alpha, beta, lambda);
         double *A = dense_gate(n, d, Z, alpha), *s = dense_room(n), *r = dense_room(n);
         double *p = dense_room(n), eta = dense_eigen(n, A, NULL)[0];
-        cgam_bank *bank = object_bank(env, n, d, Z);
+        OWNED(cgam_bank) bank = object_bank(env, n, d, Z);
         cgam_landscape x = find(bank, &o, q, c, 60);
         dense_score(n, d, Z, q, b);
         dense_score(n, d, Z, c, u);
@@ -158,7 +157,6 @@ TEST(any_landscape_is_made_of_fixed_points)
         assert_int_equal(x.unresolved, 0);
         all++;
         cgam_landscape_free(env, &x);
-        cgam_bank_free(bank);
         dense_reset();
     }
     CHECK_LE(20, several);
@@ -172,7 +170,7 @@ TEST(a_recall_may_start_anywhere)
 {
     const double Z[] = {1, 0, 1, 0}, q[] = {0.3, 0.7, 0.3, 0.7, 0.3, 0.7};
     double start[] = {2, 0, 0, 3, 1, 1}, p[6];
-    cgam_bank *bank = object_bank(env, 2, 2, Z);
+    OWNED(cgam_bank) bank = object_bank(env, 2, 2, Z);
     cgam_recall_opts o = coupled(0, 2, sqrt(1.5));
     cgam_recall *plan = object_recall(env, bank, &o);
     cgam_recall_in in = {.queries = 3, .q = q, .start = start};
@@ -194,7 +192,6 @@ TEST(a_recall_may_start_anywhere)
     CHECK_REFUSED(env, CGAM_E_ARG, "start requires mode coupled, not mode first",
                   cgam_recall_run(plan, &in, &out));
     cgam_recall_free(plan);
-    cgam_bank_free(bank);
 }
 
 /* Who listens hears of minima, then of saddles, each as far as it has come, to the end; and finds what others find. */
@@ -216,9 +213,9 @@ static void hear(void *user, const cgam_progress_at *at)
 TEST(a_long_search_tells_how_far_it_is)
 {
     const double Z[] = {1, 0, 0, 1, -1, 0}, q[] = {0.02, 0.019};
-    cgam_bank *bank = object_bank(env, 3, 2, Z);
+    OWNED(cgam_bank) bank = object_bank(env, 3, 2, Z);
     cgam_recall_opts o = coupled(0, 8, 1);
-    cgam_recall *plan = object_recall(env, bank, &o);
+    OWNED(cgam_recall) plan = object_recall(env, bank, &o);
     heard h = {.wrong = 0};
     cgam_landscape quiet, told;
     cgam_landscape_opts opts = {.starts = 20};
@@ -232,14 +229,12 @@ TEST(a_long_search_tells_how_far_it_is)
     assert_true(h.calls[1] > h.calls[0] && h.last[1].done == h.last[1].total);
     cgam_landscape_free(env, &quiet);
     cgam_landscape_free(env, &told);
-    cgam_recall_free(plan);
-    cgam_bank_free(bank);
 }
 
 TEST(what_has_no_landscape_is_refused)
 {
     const double Z[] = {1, 0, 0, 1}, q[] = {1, 0};
-    cgam_bank *bank = object_bank(env, 2, 2, Z);
+    OWNED(cgam_bank) bank = object_bank(env, 2, 2, Z);
     cgam_recall_opts o = cgam_recall_opts_default();
     cgam_recall *plan = object_recall(env, bank, &o);
     cgam_landscape x;
@@ -251,7 +246,6 @@ TEST(what_has_no_landscape_is_refused)
     CHECK_FAILS(env, CGAM_E_ARG, cgam_landscape_find(plan, q, NULL, &opts, &x));
     assert_true(x.points == NULL && x.p == NULL);
     cgam_recall_free(plan);
-    cgam_bank_free(bank);
 }
 
 TEST_GROUP(set_up, tear_down)

@@ -9,6 +9,8 @@
 #include <cgam/recall.h>
 #include <unistd.h>
 
+#include "support/owned.h"
+
 enum { N = 2700, D = 100, MOST = 9, TOP = 3, D_C = 2 };
 
 typedef struct situation {
@@ -106,7 +108,7 @@ TEST_WITH(set_up, tear_down, an_answer_does_not_depend_on_what_else_is_asked)
         const situation *x = &situations[k];
         cgam_rng rng = cgam_rng_stream(91, k);
         problem t = draw(&rng, x);
-        cgam_bank *bank;
+        OWNED(cgam_bank) bank = NULL;
         CHECK_STATUS(env, cgam_bank_new(env, t.rows, x->dtype, N, D, NULL, &bank));
         cgam_recall_opts o = object_opts(x->mode, x->alpha, 12, 0.4);
         o.entmax = x->entmax;
@@ -114,7 +116,7 @@ TEST_WITH(set_up, tear_down, an_answer_does_not_depend_on_what_else_is_asked)
         o.none = x->none;
         o.none_score = 0.3;
         if (x->weights) o.W = t.W, o.d_c = D_C;
-        cgam_recall *plan = object_recall(env, bank, &o);
+        OWNED(cgam_recall) plan = object_recall(env, bank, &o);
         double *p = x->p ? dense_room(MOST * N) : NULL;
         answers whole = {0}, one = {0};
         for (kind only = ALL; only < KINDS; only++) ask(plan, x, &t, only, p, only ? &one : &whole);
@@ -136,8 +138,6 @@ TEST_WITH(set_up, tear_down, an_answer_does_not_depend_on_what_else_is_asked)
         CHECK_CLOSE_ALL(one.top_p, whole.top_p, x->queries * TOP, 0);
         CHECK_CLOSE_ALL(one.top_log_p, whole.top_log_p, x->queries * TOP, 0);
         CHECK_CLOSE_ALL(one.readout, whole.readout, x->queries * D, 0);
-        cgam_recall_free(plan);
-        cgam_bank_free(bank);
         dense_reset();
     }
 }
@@ -159,15 +159,14 @@ TEST_WITH(set_up, tear_down, a_large_bank_of_few_memories_has_the_landscape_of_a
         cgam_landscape land[2];
         cgam_result end[2];
         for (int wide = 0; wide < 2; wide++) {
-            cgam_bank *bank =
-                wide ? object_bank(env, FEW, WIDE, padded) : object_bank(env, FEW, NARROW, Z);
+            OWNED(cgam_bank)
+            bank = wide ? object_bank(env, FEW, WIDE, padded) : object_bank(env, FEW, NARROW, Z);
             o.mode = CGAM_COUPLED;
             cgam_recall *plan = object_recall(env, bank, &o);
             CHECK_STATUS(env, cgam_landscape_find(plan, q, c, NULL, &land[wide]));
             cgam_recall_free(plan);
             o.mode = CGAM_ANNEAL;
             CHECK_STATUS(env, cgam_recall_once(bank, q, c, &o, &end[wide]));
-            cgam_bank_free(bank);
         }
         assert_true(land[0].count > 1 && land[0].count == land[1].count);
         assert_true(land[0].euler == 1 && land[1].euler == 1);
@@ -204,7 +203,7 @@ TEST_WITH(set_up, tear_down, a_packed_row_that_is_no_number_is_met_by_who_asks)
                                     {.results = &result, .top = 2, .top_index = index, .top_p = p}};
     cgam_recall_opts o = object_opts(CGAM_FIRST, 0, 8, 0.4);
     for (int damaged = 0; damaged < 2; damaged++) {
-        cgam_bank *bank;
+        OWNED(cgam_bank) bank = NULL;
         if (damaged) { /* the bytes of a number become those of none */
             FILE *f = fopen(packed, "r+b");
             assert_non_null(f);
@@ -217,7 +216,7 @@ TEST_WITH(set_up, tear_down, a_packed_row_that_is_no_number_is_met_by_who_asks)
             assert_int_equal(fclose(f), 0);
         }
         CHECK_STATUS(env, cgam_bank_load(env, packed, NULL, &bank));
-        cgam_recall *plan = object_recall(env, bank, &o);
+        OWNED(cgam_recall) plan = object_recall(env, bank, &o);
         for (size_t k = 0; k < sizeof ways / sizeof *ways; k++) {
             memset(p, 0, sizeof p);
             cgam_status status = cgam_recall_run(plan, &in, &ways[k]);
@@ -232,8 +231,6 @@ TEST_WITH(set_up, tear_down, a_packed_row_that_is_no_number_is_met_by_who_asks)
             if (ways[k].top) assert_int_equal(index[0], 7);
             memcpy(want, p, sizeof p);
         }
-        cgam_recall_free(plan);
-        cgam_bank_free(bank);
     }
     unlink(path);
     unlink(packed);

@@ -11,6 +11,8 @@
 #include <cgam/recall.h>
 #include <unistd.h>
 
+#include "support/owned.h"
+
 enum { N = 60, D = 7, QUERIES = 9, TOP = 4 };
 
 typedef struct answer {
@@ -22,8 +24,8 @@ typedef struct answer {
 static cgam_status recall(const cgam_bank *bank, const cgam_recall_opts *opts, const double *q,
                           const double *c, const int64_t *target, bool all, answer *out)
 {
-    cgam_recall *plan;
-    cgam_status status = cgam_recall_new(bank, opts, &plan);
+    OWNED(cgam_recall) plan = NULL;
+    TRY(cgam_recall_new(bank, opts, &plan));
     cgam_recall_in in = {.queries = QUERIES, .q = q, .c = c, .target = target};
     cgam_recall_out to = {.results = out->results,
                           .top = TOP,
@@ -31,14 +33,13 @@ static cgam_status recall(const cgam_bank *bank, const cgam_recall_opts *opts, c
                           .top_p = out->top_p,
                           .p = all ? out->p : NULL,
                           .readout = all ? out->readout : NULL};
-    if (status == CGAM_OK) status = cgam_recall_run(plan, &in, &to);
-    cgam_recall_free(plan);
-    return status;
+    TRY(cgam_recall_run(plan, &in, &to));
+    return CGAM_OK;
 }
 
 TEST(a_mask_is_a_bank_of_fewer_rows)
 {
-    cgam_env *env = object_env(2);
+    OWNED(cgam_env) env = object_env(2);
     for (uint64_t t = 0; t < 60; t++) {
         cgam_rng rng = cgam_rng_stream(50, t);
         double *Z = dense_bank(&rng, (dense_kind)(t % DENSE_KINDS), N, D), *few = dense_room(N * D);
@@ -57,7 +58,9 @@ TEST(a_mask_is_a_bank_of_fewer_rows)
             target[v] = number[target_few[v] = cgam_rng_below(&rng, n)];
         cgam_bank_opts how = cgam_bank_opts_default();
         how.normalize = t % 5 == 0 && t % DENSE_KINDS != DENSE_ZEROS;
-        cgam_bank *whole, *some, *bank;
+        OWNED(cgam_bank) whole = NULL;
+        OWNED(cgam_bank) some = NULL;
+        OWNED(cgam_bank) bank = NULL;
         CHECK_STATUS(env, cgam_bank_new(env, Z, CGAM_F64, N, D, &how, &whole));
         CHECK_STATUS(env, cgam_bank_new(env, few, CGAM_F64, n, D, &how, &bank));
         if (t % 2) CHECK_STATUS(env, cgam_bank_sketch(whole));
@@ -92,12 +95,8 @@ TEST(a_mask_is_a_bank_of_fewer_rows)
         }
         if (!o.fast) assert_memory_equal(got.p, want.p, (size_t)(QUERIES * n) * sizeof *got.p);
         if (!o.fast) assert_memory_equal(got.readout, want.readout, sizeof got.readout);
-        cgam_bank_free(some);
-        cgam_bank_free(whole);
-        cgam_bank_free(bank);
         dense_reset();
     }
-    cgam_env_free(env);
 }
 
 /* A hole anywhere is seen: rows are borrowed only where they lie side by side. */
@@ -124,7 +123,8 @@ TEST_ENV(what_is_not_there_is_refused)
 {
     cgam_rng rng = cgam_rng_stream(51, 0);
     double *Z = dense_bank(&rng, DENSE_UNIT, N, D);
-    cgam_bank *bank = object_bank(env, N, D, Z), *some;
+    OWNED(cgam_bank) bank = object_bank(env, N, D, Z);
+    OWNED(cgam_bank) some = NULL;
     uint64_t none[1] = {0}, two[1] = {5};
     int64_t target[QUERIES] = {1};
     static answer out;
@@ -133,8 +133,6 @@ TEST_ENV(what_is_not_there_is_refused)
     cgam_recall_opts o = cgam_recall_opts_default();
     CHECK_REFUSED(env, CGAM_E_ARG, "target 1 of query 0 is not among the memories that count",
                   recall(some, &o, Z, NULL, target, false, &out));
-    cgam_bank_free(some);
-    cgam_bank_free(bank);
     dense_reset();
 }
 
@@ -267,37 +265,34 @@ TEST_ENV(arrays_are_masks_or_are_refused)
     assert_int_equal(cgam_row_names_search(two, "a", 0, &row), 0);
     cgam_row_names_free(two);
     const double Z[] = {1, 0, 0, 1};
-    cgam_bank *bank = object_bank(env, 2, 2, Z);
+    OWNED(cgam_bank) bank = object_bank(env, 2, 2, Z);
     assert_int_equal(cgam_bank_place(bank, -1), -1);
     assert_int_equal(cgam_bank_place(bank, 2), -1);
     assert_int_equal(cgam_bank_place(bank, 1), 1);
-    cgam_bank_free(bank);
 }
 
 static int select_rows(cgam_env *env, void *arg)
 {
     uint64_t mask[1] = {0x0f0f};
-    cgam_bank *bank = NULL, *some = NULL;
+    OWNED(cgam_bank) bank = NULL;
+    OWNED(cgam_bank) some = NULL;
     int64_t target[QUERIES] = {1};
     static answer out;
     cgam_recall_opts o = cgam_recall_opts_default();
-    cgam_status status = cgam_bank_new(env, arg, CGAM_F64, N, D, NULL, &bank);
-    if (status == CGAM_OK) status = cgam_bank_sketch(bank);
-    if (status == CGAM_OK) status = cgam_bank_only(bank, mask, &some);
-    if (status == CGAM_OK) status = recall(some, &o, arg, NULL, target, false, &out);
-    cgam_bank_free(some);
-    cgam_bank_free(bank);
-    return status;
+    TRY(cgam_bank_new(env, arg, CGAM_F64, N, D, NULL, &bank));
+    TRY(cgam_bank_sketch(bank));
+    TRY(cgam_bank_only(bank, mask, &some));
+    TRY(recall(some, &o, arg, NULL, target, false, &out));
+    return CGAM_OK;
 }
 
 static int load_names(cgam_env *env, void *arg)
 {
-    cgam_row_names *names;
+    OWNED(cgam_row_names) names = NULL;
     uint64_t *mask = NULL;
     cgam_status status = cgam_row_names_load(env, arg, &names);
     if (status == CGAM_OK) status = cgam_mask_load(env, arg, 3, names, &mask);
     cgam_mask_free(env, mask);
-    cgam_row_names_free(names);
     return status;
 }
 

@@ -13,15 +13,16 @@
 #include <cgam/io.h>
 #include <sys/wait.h>
 
+#include "support/owned.h"
+
 enum { N = 60, D = 9, MORE = 5, QUERIES = 3, TOP = 4 };
 static const double alphas[] = {0.05, 2.5};
 
 static const char *rows_file(const char *name, int64_t n, const double *Z)
 {
-    cgam_env *env = new_env();
+    OWNED(cgam_env) env = new_env();
     const char *path = scratch(name);
     CHECK_STATUS(env, cgam_npy_write(env, path, CGAM_F64, 2, (int64_t[]){n, D}, Z));
-    cgam_env_free(env);
     return path;
 }
 
@@ -63,8 +64,8 @@ typedef struct answer {
 static cgam_status ask(const cgam_bank *bank, const cgam_recall_opts *o, const double *q,
                        const double *c, answer *out)
 {
-    cgam_recall *plan;
-    cgam_status status = cgam_recall_new(bank, o, &plan);
+    OWNED(cgam_recall) plan = NULL;
+    TRY(cgam_recall_new(bank, o, &plan));
     cgam_recall_in in = {.queries = QUERIES, .q = q, .c = c};
     cgam_recall_out to = {.results = out->results,
                           .top = TOP,
@@ -72,9 +73,8 @@ static cgam_status ask(const cgam_bank *bank, const cgam_recall_opts *o, const d
                           .top_p = out->top_p,
                           .readout = o->fast ? NULL : out->readout};
     memset(out, 0, sizeof *out);
-    if (status == CGAM_OK) status = cgam_recall_run(plan, &in, &to);
-    cgam_recall_free(plan);
-    return status;
+    TRY(cgam_recall_run(plan, &in, &to));
+    return CGAM_OK;
 }
 
 /* The t-th way to recall. */
@@ -92,7 +92,7 @@ static cgam_recall_opts way(int t)
 
 TEST(a_packed_bank_answers_as_its_rows)
 {
-    cgam_env *env = object_env(2);
+    OWNED(cgam_env) env = object_env(2);
     for (int t = 0; t < 48; t++) {
         cgam_rng rng = cgam_rng_stream(60, (uint64_t)t);
         dense_kind kind = (dense_kind)(t % DENSE_KINDS);
@@ -104,7 +104,8 @@ TEST(a_packed_bank_answers_as_its_rows)
         cgam_pack_opts o = all_parts(NULL);
         o.normalize = how.normalize;
         CHECK_STATUS(env, cgam_pack(env, from, &o, packed));
-        cgam_bank *plain, *bank;
+        OWNED(cgam_bank) plain = NULL;
+        OWNED(cgam_bank) bank = NULL;
         CHECK_STATUS(env, cgam_bank_load(env, from, &how, &plain));
         CHECK_STATUS(env, cgam_bank_load(env, packed, NULL, &bank));
         assert_true(cgam_bank_describe(bank).sketch && cgam_bank_describe(bank).mapped);
@@ -114,11 +115,8 @@ TEST(a_packed_bank_answers_as_its_rows)
         cgam_status status = ask(plain, &recall, q, c, &want);
         assert_int_equal(ask(bank, &recall, q, c, &got), status);
         if (status == CGAM_OK) assert_memory_equal(&got, &want, sizeof got);
-        cgam_bank_free(plain);
-        cgam_bank_free(bank);
         dense_reset();
     }
-    cgam_env_free(env);
 }
 
 static void same_bytes(const char *a, const char *b)
@@ -133,7 +131,7 @@ static void same_bytes(const char *a, const char *b)
 
 TEST(changes_give_the_file_that_packing_anew_gives)
 {
-    cgam_env *env = object_env(2);
+    OWNED(cgam_env) env = object_env(2);
     cgam_rng rng = cgam_rng_stream(61, 0);
     double *Z = dense_bank(&rng, DENSE_NORMS, N + MORE, D);
     double *two = dense_normals(&rng, 2 * D, 3); /* longer: the sketch has other units */
@@ -193,14 +191,13 @@ TEST(changes_give_the_file_that_packing_anew_gives)
     assert_int_equal(cgam_bank_describe(dropped).whole, N + 2 * MORE);
     assert_int_equal(cgam_bank_number(dropped, live), N + MORE);
     cgam_bank_free(dropped);
-    cgam_env_free(env);
     dense_reset();
 }
 
 /* A bank with rows dropped against a plain one that has no others. */
 TEST(a_dropped_memory_takes_no_part)
 {
-    cgam_env *env = object_env(2);
+    OWNED(cgam_env) env = object_env(2);
     for (int t = 0; t < 20; t++) {
         cgam_rng rng = cgam_rng_stream(62, (uint64_t)t);
         double *Z = dense_bank(&rng, DENSE_NORMS, N, D), *few = dense_room(N * D);
@@ -218,7 +215,8 @@ TEST(a_dropped_memory_takes_no_part)
         cgam_pack_opts o = all_parts(NULL);
         CHECK_STATUS(env, cgam_pack(env, rows_file("Z.npy", N, Z), &o, packed));
         CHECK_STATUS(env, cgam_pack_drop(env, packed, N, mask));
-        cgam_bank *bank, *plain = object_bank(env, live, D, few);
+        OWNED(cgam_bank) bank = NULL;
+        OWNED(cgam_bank) plain = object_bank(env, live, D, few);
         CHECK_STATUS(env, cgam_bank_load(env, packed, NULL, &bank));
         cgam_recall_opts recall = way(t);
         static answer got, want;
@@ -233,11 +231,8 @@ TEST(a_dropped_memory_takes_no_part)
             for (int k = 0; k < QUERIES * TOP; k++) want.index[k] = number[want.index[k]];
             assert_memory_equal(&got, &want, sizeof got);
         }
-        cgam_bank_free(bank);
-        cgam_bank_free(plain);
         dense_reset();
     }
-    cgam_env_free(env);
 }
 
 TEST_ENV(rows_are_converted_and_shards_joined)
@@ -358,7 +353,7 @@ TEST_ENV(no_damaged_byte_passes_a_check_or_crashes)
         bytes[i] ^= i % 3 == 2 ? 0xff : flip;
         put("Z.safetensors", bytes, size);
         bytes[i] = before;
-        cgam_bank *bank;
+        OWNED(cgam_bank) bank = NULL;
         if (cgam_bank_load(env, path, NULL, &bank) != CGAM_OK) {
             refused++;
             continue;
@@ -384,7 +379,6 @@ TEST_ENV(no_damaged_byte_passes_a_check_or_crashes)
             if (status == CGAM_OK) assert_true(isfinite(r.p) || r.end != CGAM_END_DIRECT);
             else strange++;
         }
-        cgam_bank_free(bank);
     }
     assert_true(refused > 100 && found > 1000 && strange > 10);
     free(bytes);
@@ -480,7 +474,7 @@ static void damage(const char *path, int64_t index, double x)
 TEST(a_score_that_is_not_finite_is_an_error)
 {
     enum { LARGE = 30000, ROW = 20000 };
-    cgam_env *env = object_env(2);
+    OWNED(cgam_env) env = object_env(2);
     cgam_rng rng = cgam_rng_stream(66, 0);
     double *Z = dense_bank(&rng, DENSE_GAUSS, LARGE, D), *q = dense_normals(&rng, 8 * D, 1);
     for (int j = 0; j < D; j++)
@@ -492,7 +486,7 @@ TEST(a_score_that_is_not_finite_is_an_error)
     const double bad[] = {NAN, INFINITY, -INFINITY};
     double *p = dense_room(8 * LARGE);
     for (int t = 0; t < 15; t++) {
-        cgam_bank *bank;
+        OWNED(cgam_bank) bank = NULL;
         cgam_recall *plan = NULL;
         damage(path, ROW * D + 3, bad[t % 3]);
         CHECK_STATUS(env, cgam_bank_load(env, path, NULL, &bank));
@@ -514,7 +508,6 @@ TEST(a_score_that_is_not_finite_is_an_error)
         recall = cgam_recall_opts_default(); /* a gate that reads the rows itself */
         recall.alpha = 0.1;
         CHECK_FAILS(env, CGAM_E_VALUE, cgam_recall_once(bank, q, q, &recall, r));
-        cgam_bank_free(bank);
     }
     /* a small one is looked over */
     rows_file("Z.npy", N, Z);
@@ -523,7 +516,6 @@ TEST(a_score_that_is_not_finite_is_an_error)
     cgam_bank *bank;
     CHECK_REFUSED(env, CGAM_E_VALUE, "nan at row 17, column 3",
                   cgam_bank_load(env, path, NULL, &bank));
-    cgam_env_free(env);
     dense_reset();
 }
 
@@ -533,25 +525,23 @@ static int pack_and_change(cgam_env *env, void *arg)
     uint64_t one[1] = {2};
     cgam_pack_opts o = all_parts(files[1]);
     if (files[4]) o.dtype = (int)CGAM_F32;
-    cgam_bank *bank = NULL;
-    cgam_row_names *names = NULL;
+    OWNED(cgam_bank) bank = NULL;
+    OWNED(cgam_row_names) names = NULL;
     cgam_result r;
     const char *damaged;
     static const double q[D] = {1};
     cgam_recall_opts recall = cgam_recall_opts_default();
     recall.alpha = alphas[0];
     recall.mode = CGAM_COUPLED;
-    cgam_status status = cgam_pack(env, files[0], &o, files[2]);
-    if (status == CGAM_OK) status = cgam_pack_add(env, files[2], files[0], files[1]);
-    if (status == CGAM_OK) status = cgam_pack_drop(env, files[2], 2 * D, one);
-    if (status == CGAM_OK) status = cgam_pack_put(env, files[2], files[3], 2, (int64_t[]){0, 5});
-    if (status == CGAM_OK) status = cgam_bank_load(env, files[2], NULL, &bank);
-    if (status == CGAM_OK) status = cgam_pack_names(bank, &names);
-    if (status == CGAM_OK) status = cgam_pack_check(bank, &damaged);
-    if (status == CGAM_OK) status = cgam_recall_once(bank, q, NULL, &recall, &r);
-    cgam_row_names_free(names);
-    cgam_bank_free(bank);
-    return status;
+    TRY(cgam_pack(env, files[0], &o, files[2]));
+    TRY(cgam_pack_add(env, files[2], files[0], files[1]));
+    TRY(cgam_pack_drop(env, files[2], 2 * D, one));
+    TRY(cgam_pack_put(env, files[2], files[3], 2, (int64_t[]){0, 5}));
+    TRY(cgam_bank_load(env, files[2], NULL, &bank));
+    TRY(cgam_pack_names(bank, &names));
+    TRY(cgam_pack_check(bank, &damaged));
+    TRY(cgam_recall_once(bank, q, NULL, &recall, &r));
+    return CGAM_OK;
 }
 
 TEST(every_allocation_may_fail)

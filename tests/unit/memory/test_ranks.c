@@ -13,6 +13,8 @@
 #include <cgam/theory.h>
 #include <unistd.h>
 
+#include "support/owned.h"
+
 enum { N = 2600, D = 6, HALF = 1000, QUERIES = 9 }; /* rank 0 gives HALF rows */
 
 /* ---- what is asked ---------------------------------------------------------------------------- */
@@ -153,7 +155,7 @@ static cgam_status ask_recall(cgam_env *env, cgam_ranks *r, const cgam_bank *ban
 
 static cgam_status ask(cgam_env *env, cgam_ranks *r, const question *a, answer *to)
 {
-    cgam_bank *bank = NULL;
+    OWNED(cgam_bank) bank = NULL;
     cgam_bank_opts opts = {.ranks = r, .normalize = a->certify};
     const int64_t from = r && r->rank ? HALF : 0, end = r && !r->rank ? HALF : N;
     *to = (answer){{0}, 0};
@@ -161,7 +163,6 @@ static cgam_status ask(cgam_env *env, cgam_ranks *r, const question *a, answer *
     ASK(cgam_bank_new(env, rows + from * D, CGAM_F64, end - from, D, &opts, &bank));
     if (status == CGAM_OK)
         status = a->formulas ? ask_formulas(env, r, bank, to) : ask_recall(env, r, bank, a, to);
-    cgam_bank_free(bank);
     return status;
 }
 
@@ -245,7 +246,7 @@ static uint64_t bits(double x)
 
 TEST(two_ranks_have_the_bits_of_one_process)
 {
-    cgam_env *env;
+    OWNED(cgam_env) env = NULL;
     CHECK_STATUS(NULL, cgam_env_new(&(cgam_env_opts){.threads = 1}, &env));
     for (int i = 0; i < ASKED; i++) {
         member team[RANKS];
@@ -260,7 +261,6 @@ TEST(two_ranks_have_the_bits_of_one_process)
                              team[r].answer.x[k], alone.x[k]);
             }
     }
-    cgam_env_free(env);
 }
 
 TEST(what_fails_on_one_comes_back_on_both)
@@ -279,9 +279,9 @@ TEST(what_fails_on_one_comes_back_on_both)
 static void *refusals(void *arg)
 {
     member *m = arg;
-    cgam_env *env;
-    cgam_bank *bank = NULL;
-    cgam_recall *plan = NULL;
+    OWNED(cgam_env) env = NULL;
+    OWNED(cgam_bank) bank = NULL;
+    OWNED(cgam_recall) plan = NULL;
     cgam_net *net;
     cgam_plane plane;
     cgam_landscape land;
@@ -353,9 +353,6 @@ static void *refusals(void *arg)
     cgam_spectrum_free(modes);
     cgam_bank_free(unit);
     m->answer.count = refused;
-    cgam_recall_free(plan);
-    cgam_bank_free(bank);
-    cgam_env_free(env);
     return NULL;
 }
 

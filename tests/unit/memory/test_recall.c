@@ -3,6 +3,8 @@
 
 #include "num/cpu/widen.h"
 
+#include "support/owned.h"
+
 /* Z P c, W c or Z c by the mode of k; sets opts and returns c. */
 static double *draw_context(cgam_rng *rng, int k, int64_t n, int64_t d, const double *Z,
                             cgam_recall_opts *opts, double *u)
@@ -47,7 +49,7 @@ TEST(first_order_is_a_solve_and_a_sum)
         for (int64_t i = 0; i < n; i++) closest = fmin(closest, fabs(eta[i]));
         if (closest > 1e-4) {
             int64_t target = k % 3 == 0 ? cgam_rng_below(&rng, n) : -1;
-            cgam_bank *bank = object_bank(env, n, d, Z);
+            OWNED(cgam_bank) bank = object_bank(env, n, d, Z);
             answer a = run(bank, &opts, q, c, target >= 0 ? &target : NULL);
             dense_solve(n, A, u, s);
             dense_score(n, d, Z, q, b);
@@ -64,7 +66,6 @@ TEST(first_order_is_a_solve_and_a_sum)
             assert_int_equal(a.result.end, CGAM_END_DIRECT);
             assert_int_equal(a.result.iterations, 0);
             assert_true(isnan(a.result.energy_start) && isnan(a.result.change));
-            cgam_bank_free(bank);
         }
         dense_reset();
     }
@@ -89,7 +90,7 @@ TEST(coupled_is_the_fixed_point)
         dense_score(n, d, Z, q, b);
         CHECK_LE(dense_coupled(n, inverse, opts.beta, opts.lambda, b, u, NULL, 1e-18, 2000, p),
                  1e-18);
-        cgam_bank *bank = object_bank(env, n, d, Z);
+        OWNED(cgam_bank) bank = object_bank(env, n, d, Z);
         answer a = run(bank, &opts, q, c, NULL);
         assert_int_equal(a.result.end, CGAM_END_CONVERGED);
         CHECK_LE(a.result.change, opts.tol);
@@ -116,7 +117,7 @@ TEST(coupled_is_the_fixed_point)
         CHECK_LE(a.result.energy_end,
                  a.result.energy_start + 1e-13 * (1 + fabs(a.result.energy_end)));
         /* the energies are those of the theory function at s = A^-1 u and at the s returned */
-        cgam_gate *gate = object_gate(env, bank, opts.alpha);
+        OWNED(cgam_gate) gate = object_gate(env, bank, opts.alpha);
         double energy, *s0 = dense_room(n);
         dense_solve(n, A, u, s0);
         CHECK_STATUS(env,
@@ -126,8 +127,6 @@ TEST(coupled_is_the_fixed_point)
         CHECK_STATUS(env,
                      cgam_coupled_energy(gate, opts.beta, opts.lambda, b, u, a.s, &energy, NULL));
         CHECK_CLOSE(a.result.energy_end, energy, size);
-        cgam_gate_free(gate);
-        cgam_bank_free(bank);
         dense_reset();
     }
 }
@@ -143,7 +142,8 @@ TEST(stored_types_recall_as_their_widened_rows)
         cgam_narrow(dtype, Z, n * d, data);
         cgam_widen(dtype, data, n * d, Z);
         cgam_bank_opts how = {.normalize = k / 8 % 2};
-        cgam_bank *stored, *wide;
+        OWNED(cgam_bank) stored = NULL;
+        OWNED(cgam_bank) wide = NULL;
         CHECK_STATUS(env, cgam_bank_new(env, data, dtype, n, d, &how, &stored));
         if (how.normalize) dense_normalize(n, d, Z);
         wide = object_bank(env, n, d, Z);
@@ -156,8 +156,6 @@ TEST(stored_types_recall_as_their_widened_rows)
         CHECK_CLOSE_ALL(a.p, b.p, n, 1e-12);
         CHECK_CLOSE_ALL(a.r, b.r, n, 1e-12);
         CHECK_CLOSE_ALL(a.readout, b.readout, d, 1e-12);
-        cgam_bank_free(stored);
-        cgam_bank_free(wide);
         dense_reset();
     }
 }
@@ -173,7 +171,8 @@ TEST(beginning_in_f32_leads_to_the_same_place)
         double *Z = dense_bank(&rng, DENSE_UNIT, N, D), *data = dense_room(N * D);
         cgam_narrow(dtype, Z, N * D, data);
         cgam_widen(dtype, data, N * D, Z);
-        cgam_bank *stored, *wide = object_bank(env, N, D, Z);
+        OWNED(cgam_bank) stored = NULL;
+        OWNED(cgam_bank) wide = object_bank(env, N, D, Z);
         CHECK_STATUS(env, cgam_bank_new(env, data, dtype, N, D, NULL, &stored));
         cgam_recall_opts opts = cgam_recall_opts_default();
         opts.mode = CGAM_COUPLED;
@@ -196,8 +195,6 @@ TEST(beginning_in_f32_leads_to_the_same_place)
         CHECK_CLOSE_ALL(a.s, b.s, N, 1e-11);
         CHECK_CLOSE(a.result.energy_end, b.result.energy_end, 1e-12);
         CHECK_LE(a.result.energy_rise, 1e-13 * (1 + fabs(b.result.energy_end)));
-        cgam_bank_free(stored);
-        cgam_bank_free(wide);
         dense_reset();
     }
 }
@@ -210,8 +207,8 @@ TEST(the_best_k_come_by_rank_and_ties_by_index)
         double *Z = dense_room(n * d), *q = dense_room(d);
         for (int64_t i = 0; i < n * d; i++) Z[i] = (double)cgam_rng_below(&rng, 3); /* many ties */
         for (int64_t i = 0; i < d; i++) q[i] = 1;
-        cgam_bank *bank = object_bank(env, n, d, Z);
-        cgam_recall *plan = object_recall(env, bank, NULL);
+        OWNED(cgam_bank) bank = object_bank(env, n, d, Z);
+        OWNED(cgam_recall) plan = object_recall(env, bank, NULL);
         int64_t top = cgam_rng_below(&rng, n + 1), index[64];
         double p[64], log_p[64], p_alone[64], *all = dense_room(n), *r = dense_room(n);
         cgam_recall_in in = {.queries = 1, .q = q};
@@ -229,8 +226,6 @@ TEST(the_best_k_come_by_rank_and_ties_by_index)
         out = (cgam_recall_out){.top = top, .top_p = p_alone}; /* any pointer may be NULL */
         CHECK_STATUS(env, cgam_recall_run(plan, &in, &out));
         CHECK_CLOSE_ALL(p_alone, p, top, 1e-14); /* the one pass adds up in another order */
-        cgam_recall_free(plan);
-        cgam_bank_free(bank);
         dense_reset();
     }
 }
@@ -240,7 +235,7 @@ TEST(the_easy_call_is_the_same_recall)
     cgam_rng rng = cgam_rng_stream(9, 9);
     double *Z = dense_bank(&rng, DENSE_NORMS, 15, 6), *q = dense_normals(&rng, 6, 1);
     double *c = dense_normals(&rng, 6, 1);
-    cgam_bank *bank = object_bank(env, 15, 6, Z);
+    OWNED(cgam_bank) bank = object_bank(env, 15, 6, Z);
     cgam_recall_opts opts = cgam_recall_opts_default();
     opts.mode = CGAM_COUPLED;
     opts.alpha = 0.05;
@@ -253,7 +248,6 @@ TEST(the_easy_call_is_the_same_recall)
     CHECK_STATUS(env, cgam_recall_once(bank, q, NULL, NULL, &once));
     opts.alpha = -1;
     CHECK_FAILS(env, CGAM_E_ARG, cgam_recall_once(bank, q, c, &opts, &once));
-    cgam_bank_free(bank);
     dense_reset();
 }
 

@@ -6,10 +6,12 @@
 
 #include "memory/engines.h"
 
+#include "support/owned.h"
+
 TEST(a_single_memory_is_always_recalled)
 {
     const double Z[] = {3, -4}, q[] = {1, 1}, c[] = {0.5, 2};
-    cgam_bank *bank = object_bank(env, 1, 2, Z);
+    OWNED(cgam_bank) bank = object_bank(env, 1, 2, Z);
     for (int k = 0; k < 8; k++) {
         cgam_recall_opts opts = cgam_recall_opts_default();
         opts.mode = k % 2 ? CGAM_COUPLED : CGAM_FIRST;
@@ -26,14 +28,13 @@ TEST(a_single_memory_is_always_recalled)
         assert_true(a.result.unique == 1 || 0.5 * opts.lambda * opts.lambda >= 1);
         check_measures(1, a.r, &a, 1, -1, 0);
     }
-    cgam_bank_free(bank);
 }
 
 /* Norms whose product is beyond the range of double, at scores that are not: the bound of p is told and not called proved. */
 TEST(what_cannot_be_proved_is_told_all_the_same)
 {
     const double Z[] = {1e150, 1e-190, 1e150, 0}, q[] = {0, 1e190}, c[] = {0, 0};
-    cgam_bank *bank = object_bank(env, 2, 2, Z);
+    OWNED(cgam_bank) bank = object_bank(env, 2, 2, Z);
     cgam_recall_opts opts = cgam_recall_opts_default();
     opts.mode = CGAM_FIRST;
     opts.alpha = 0;
@@ -47,7 +48,6 @@ TEST(what_cannot_be_proved_is_told_all_the_same)
     assert_true(a.result.p_from == 0 && a.result.p_to == 1);
     CHECK_REL(a.result.p_lower_bound, 1 / (1 + exp(-1)), 1e-14);
     assert_false(a.result.p_lower_bound_proved);
-    cgam_bank_free(bank);
 }
 
 TEST(without_coupling_the_query_decides_alone)
@@ -57,7 +57,7 @@ TEST(without_coupling_the_query_decides_alone)
         int64_t n = 2 + cgam_rng_below(&rng, 30), d = 1 + cgam_rng_below(&rng, 30);
         double *Z = dense_bank(&rng, (dense_kind)(k % DENSE_KINDS), n, d), *b = dense_room(n);
         double *q = dense_normals(&rng, d, 1), *c = dense_normals(&rng, d, 1);
-        cgam_bank *bank = object_bank(env, n, d, Z);
+        OWNED(cgam_bank) bank = object_bank(env, n, d, Z);
         cgam_recall_opts opts = cgam_recall_opts_default();
         opts.mode = k % 2 ? CGAM_COUPLED : CGAM_FIRST;
         opts.alpha = 0.5 * dense_critical(n, d, Z);
@@ -70,7 +70,6 @@ TEST(without_coupling_the_query_decides_alone)
         CHECK_CLOSE(a.result.contraction, 0, 0);
         if (k % 2) CHECK_CLOSE(a.result.change, 0, 1e-15);
         check_measures(n, b, &a, opts.beta, -1, 1e-13);
-        cgam_bank_free(bank);
         dense_reset();
     }
 }
@@ -81,7 +80,7 @@ TEST(a_cold_memory_takes_the_best)
     for (int k = 0; k < 60; k++) {
         int64_t n = 2 + cgam_rng_below(&rng, 30), d = 2 + cgam_rng_below(&rng, 30);
         double *Z = dense_bank(&rng, DENSE_UNIT, n, d), *q = dense_normals(&rng, d, 1);
-        cgam_bank *bank = object_bank(env, n, d, Z);
+        OWNED(cgam_bank) bank = object_bank(env, n, d, Z);
         cgam_recall_opts opts = cgam_recall_opts_default();
         opts.mode = k % 2 ? CGAM_COUPLED : CGAM_FIRST;
         opts.beta = 1e6;
@@ -94,7 +93,6 @@ TEST(a_cold_memory_takes_the_best)
         assert_true(a.result.end == CGAM_END_DIRECT || a.result.end == CGAM_END_CONVERGED);
         for (int64_t i = 0; i < n; i++) assert_true(a.p[i] >= 0 && a.p[i] <= 1);
         CHECK_CLOSE(a.result.neff_entropy, 1, 1e-6);
-        cgam_bank_free(bank);
         dense_reset();
     }
 }
@@ -104,7 +102,7 @@ TEST(a_recall_says_how_it_ended)
     cgam_rng rng = cgam_rng_stream(9, 6);
     int64_t n = 12, d = 5;
     double *Z = dense_bank(&rng, DENSE_UNIT, n, d), *q = dense_normals(&rng, d, 1);
-    cgam_bank *bank = object_bank(env, n, d, Z);
+    OWNED(cgam_bank) bank = object_bank(env, n, d, Z);
     cgam_recall_opts opts = cgam_recall_opts_default();
     opts.mode = CGAM_COUPLED;
     opts.alpha = 0.5;
@@ -133,7 +131,6 @@ TEST(a_recall_says_how_it_ended)
     for (int k = 0; k < 5; k++) assert_string_equal(cgam_end_name((cgam_end)k), names[k]);
     assert_string_equal(cgam_mode_name(CGAM_FIRST), "first");
     assert_string_equal(cgam_mode_name(CGAM_COUPLED), "coupled");
-    cgam_bank_free(bank);
     dense_reset();
 }
 
@@ -155,7 +152,7 @@ TEST(an_end_of_a_flow_is_an_end_of_a_recall)
 TEST(wrong_arguments_are_named)
 {
     const double Z[] = {1, 0, 0, 1, 1, 1}, q[] = {1, 2};
-    cgam_bank *bank = object_bank(env, 3, 2, Z);
+    OWNED(cgam_bank) bank = object_bank(env, 3, 2, Z);
     const struct {
         cgam_recall_opts opts;
         cgam_status status;
@@ -195,7 +192,6 @@ TEST(wrong_arguments_are_named)
     CHECK_CLOSE(cgam_gate_describe(cgam_recall_gate(plan)).alpha, 0, 0);
     cgam_recall_free(plan);
     cgam_recall_free(NULL);
-    cgam_bank_free(bank);
 }
 
 /* At alpha_crit itself coupled refuses, and the message has the number. */
@@ -203,7 +199,7 @@ TEST(criticality_is_refused_with_its_number)
 {
     cgam_rng rng = cgam_rng_stream(9, 7);
     double *Z = dense_bank(&rng, DENSE_UNIT, 20, 4);
-    cgam_bank *bank = object_bank(env, 20, 4, Z);
+    OWNED(cgam_bank) bank = object_bank(env, 20, 4, Z);
     cgam_recall_opts opts = cgam_recall_opts_default();
     opts.mode = CGAM_COUPLED;
     opts.alpha = 1;
@@ -216,7 +212,6 @@ TEST(criticality_is_refused_with_its_number)
     dense_score(20, 4, Z, q, u);
     dense_score(20, 20, dense_gate(20, 4, Z, 1), a.s, Gs);
     CHECK_CLOSE_ALL(Gs, u, 20, 1e-12);
-    cgam_bank_free(bank);
     dense_reset();
 }
 
@@ -228,7 +223,7 @@ TEST(little_memory_changes_the_way_not_the_result)
         int64_t n = 2 + cgam_rng_below(&rng, 40), d = 1 + cgam_rng_below(&rng, 20);
         double *Z = dense_bank(&rng, DENSE_UNIT, n, d), *q = dense_normals(&rng, d, 1);
         double *c = dense_normals(&rng, d, 1);
-        cgam_bank *bank = object_bank(env, n, d, Z);
+        OWNED(cgam_bank) bank = object_bank(env, n, d, Z);
         cgam_recall_opts opts = cgam_recall_opts_default();
         opts.mode = k % 2 ? CGAM_COUPLED : CGAM_FIRST;
         opts.alpha = dense_between(&rng, 0.1, 0.9);
@@ -244,7 +239,6 @@ TEST(little_memory_changes_the_way_not_the_result)
         opts.mode = CGAM_FIRST;
         cgam_recall *plan;
         CHECK_REFUSED(env, CGAM_E_NOMEM, "MiB", cgam_recall_new(bank, &opts, &plan));
-        cgam_bank_free(bank);
         dense_reset();
     }
 }

@@ -13,6 +13,8 @@
 #include <cgam/recall.h>
 #include <cgam/theory.h>
 
+#include "support/owned.h"
+
 /* Four unit memories in three dimensions, two of them near each other. */
 static const double Z[] = {1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0.6, 0.8};
 static const double q[] = {0.4, 0.3, 0.2}, c[] = {0.1, 0.2, -0.3}, b[] = {0.1, 0.2, 0.3, 0.4};
@@ -142,7 +144,7 @@ TEST_WITH(set_up, tear_down, recalls_that_cannot_be_are_refused)
 
 TEST_WITH(set_up, tear_down, questions_that_make_no_sense_are_refused)
 {
-    cgam_bank *bank = bank_of();
+    OWNED(cgam_bank) bank = bank_of();
     cgam_recall *first, *coupled;
     cgam_result r;
     const int64_t beyond = N, before = -1;
@@ -190,14 +192,14 @@ TEST_WITH(set_up, tear_down, questions_that_make_no_sense_are_refused)
                   cgam_landscape_find(coupled, q, c, NULL, &land));
     cgam_recall_free(coupled);
     cgam_recall_free(first);
-    cgam_bank_free(bank);
 }
 
 TEST_WITH(set_up, tear_down, formulas_are_refused_what_they_do_not_hold_for)
 {
-    cgam_bank *bank = bank_of();
-    cgam_gate *gate, *above;
-    cgam_spectrum *sp;
+    OWNED(cgam_bank) bank = bank_of();
+    OWNED(cgam_gate) gate = NULL;
+    OWNED(cgam_gate) above = NULL;
+    OWNED(cgam_spectrum) sp = NULL;
     cgam_plane plane;
     cgam_horizon horizon;
     cgam_fold fold;
@@ -277,14 +279,13 @@ TEST_WITH(set_up, tear_down, formulas_are_refused_what_they_do_not_hold_for)
     enum { WIDE = 4097 };
     const double flat[2 * WIDE] = {1}; /* one memory, and one of zeros */
     for (int wide = 0; wide < 2; wide++) {
-        cgam_bank *two = object_bank(env, 2, wide ? WIDE : 1, flat);
+        OWNED(cgam_bank) two = object_bank(env, 2, wide ? WIDE : 1, flat);
         CHECK_REFUSED(env, CGAM_E_ARG,
                       wide ? "2 to 4096 dimensions, the bank has 4097"
                            : "principal components are for 2 to",
                       cgam_plane_new(two, 0, NULL, &plane));
         CHECK_REFUSED(env, CGAM_E_ARG, "these memories span no plane",
                       cgam_plane_new(two, 2, line + 1, &plane));
-        cgam_bank_free(two);
     }
     CHECK_REFUSED(env, CGAM_E_ARG, "tau of the hidden layer is -1",
                   cgam_hopfield_net_new(bank, 1, -1, &net));
@@ -309,10 +310,6 @@ TEST_WITH(set_up, tear_down, formulas_are_refused_what_they_do_not_hold_for)
         CHECK_FAILS(env, CGAM_E_SHAPE, cgam_attention(env, s[0], s[1], s[2], s[3], q, Z, Z, out));
     }
     CHECK_MESSAGE(env, "d_v = 1099511627776");
-    cgam_spectrum_free(sp);
-    cgam_gate_free(above);
-    cgam_gate_free(gate);
-    cgam_bank_free(bank);
 }
 
 /* ---- every allocation, every look ------------------------------------------------------------- */
@@ -324,8 +321,8 @@ static cgam_status scene_bank(cgam_env *own, cgam_bank **bank)
 /* arg: whether margins are eigenvalues. */
 static int a_landscape(cgam_env *own, void *arg)
 {
-    cgam_bank *bank;
-    cgam_recall *plan = NULL;
+    OWNED(cgam_bank) bank = NULL;
+    OWNED(cgam_recall) plan = NULL;
     cgam_landscape land = {0};
     cgam_recall_opts o = cgam_recall_opts_default();
     o.mode = CGAM_COUPLED;
@@ -339,8 +336,6 @@ static int a_landscape(cgam_env *own, void *arg)
         status = cgam_landscape_find(plan, q, c, &(cgam_landscape_opts){.starts = 2}, &land);
     if (status == CGAM_OK && land.count < 2) status = CGAM_E_INTERNAL;
     cgam_landscape_free(own, &land);
-    cgam_recall_free(plan);
-    cgam_bank_free(bank);
     return status;
 }
 
@@ -356,7 +351,7 @@ TEST_WITH(set_up, tear_down, no_options_are_the_default_ones)
     cgam_map_moment moments[2][160];
     int64_t found[2], moved[2];
     cgam_end end[2];
-    cgam_bank *few;
+    OWNED(cgam_bank) few = NULL;
     cgam_plane plane;
     CHECK_STATUS(env, scene_bank(env, &few));
     const cgam_memory_net_opts as_net = cgam_memory_net_opts_default();
@@ -383,7 +378,6 @@ TEST_WITH(set_up, tear_down, no_options_are_the_default_ones)
     assert_true(moved[0] > 1 && end[0] == end[1]);
     assert_memory_equal(moments[0], moments[1], (size_t)moved[0] * sizeof moments[0][0]);
     cgam_plane_free(env, &plane);
-    cgam_bank_free(few);
 }
 
 /* arg: how many memories the plane goes through. */
@@ -392,7 +386,7 @@ static int a_map(cgam_env *own, void *arg)
     const int64_t count = *(const int64_t *)arg, index[] = {0, 1, 2};
     const double xs[] = {-0.5, 0.5};
     double energy[4], starts[2 * D] = {0.9, 0.1, 0, 0, 0.1, 0.9};
-    cgam_bank *bank;
+    OWNED(cgam_bank) bank = NULL;
     cgam_plane plane = {0};
     cgam_attractor list[2];
     cgam_map_opts o = cgam_map_opts_default();
@@ -415,7 +409,6 @@ static int a_map(cgam_env *own, void *arg)
         status = cgam_map_flow(bank, &plane, q, c, &o, &f, moments, &moved, &end);
     if (status == CGAM_OK && (found != 2 || moved < 2)) status = CGAM_E_INTERNAL;
     cgam_plane_free(own, &plane);
-    cgam_bank_free(bank);
     return status;
 }
 
@@ -423,8 +416,8 @@ static int an_explanation(cgam_env *own, void *arg)
 {
     (void)arg;
     const int64_t index[] = {2, 0};
-    cgam_bank *bank;
-    cgam_recall *plan = NULL;
+    OWNED(cgam_bank) bank = NULL;
+    OWNED(cgam_recall) plan = NULL;
     cgam_score_parts parts[2];
     cgam_marks marks;
     cgam_inspection in;
@@ -432,21 +425,19 @@ static int an_explanation(cgam_env *own, void *arg)
     o.mode = CGAM_COUPLED;
     o.alpha = 0.1;
     o.lambda = 0.5;
-    cgam_status status = scene_bank(own, &bank);
-    if (status == CGAM_OK) status = cgam_recall_new(bank, &o, &plan);
-    if (status == CGAM_OK) status = cgam_recall_parts(plan, q, c, b, 2, index, parts);
-    if (status == CGAM_OK) status = cgam_recall_marks(plan, q, c, &marks);
-    if (status == CGAM_OK) status = cgam_bank_inspect(bank, 0.1, 1, 1, &in);
-    cgam_recall_free(plan);
-    cgam_bank_free(bank);
-    return status;
+    TRY(scene_bank(own, &bank));
+    TRY(cgam_recall_new(bank, &o, &plan));
+    TRY(cgam_recall_parts(plan, q, c, b, 2, index, parts));
+    TRY(cgam_recall_marks(plan, q, c, &marks));
+    TRY(cgam_bank_inspect(bank, 0.1, 1, 1, &in));
+    return CGAM_OK;
 }
 
 /* arg: the mode. */
 static int a_long_recall(cgam_env *own, void *arg)
 {
-    cgam_bank *bank;
-    cgam_recall *plan = NULL;
+    OWNED(cgam_bank) bank = NULL;
+    OWNED(cgam_recall) plan = NULL;
     cgam_result r;
     cgam_anneal path = {0};
     double s[N];
@@ -465,16 +456,14 @@ static int a_long_recall(cgam_env *own, void *arg)
     if (status == CGAM_OK) status = cgam_recall_new(bank, &o, &plan);
     if (status == CGAM_OK) status = cgam_recall_run(plan, &in, &out);
     cgam_anneal_free(own, &path);
-    cgam_recall_free(plan);
-    cgam_bank_free(bank);
     return status;
 }
 
 static int other_networks(cgam_env *own, void *arg)
 {
     (void)arg;
-    cgam_bank *bank;
-    cgam_gate *gate = NULL;
+    OWNED(cgam_bank) bank = NULL;
+    OWNED(cgam_gate) gate = NULL;
     cgam_net *nets[4] = {NULL};
     double value, out[N];
     cgam_status status = scene_bank(own, &bank);
@@ -490,8 +479,6 @@ static int other_networks(cgam_env *own, void *arg)
     if (status == CGAM_OK) status = cgam_coupled_free_energy(gate, 2, 1, b, b, b, &value, out);
     if (status == CGAM_OK) status = cgam_context_margin(gate, Z, 2, &value);
     for (int i = 0; i < 4; i++) cgam_net_free(nets[i]);
-    cgam_gate_free(gate);
-    cgam_bank_free(bank);
     return status;
 }
 

@@ -7,12 +7,13 @@
 
 #include <cgam/cgam.h>
 
+#include "support/owned.h"
+
 static cgam_gate_info gate_of(const cgam_bank *bank, double alpha)
 {
-    cgam_gate *gate;
+    OWNED(cgam_gate) gate = NULL;
     CHECK_STATUS(env, cgam_gate_new(bank, alpha, NULL, &gate));
     cgam_gate_info info = cgam_gate_describe(gate);
-    cgam_gate_free(gate);
     return info;
 }
 
@@ -61,11 +62,11 @@ TEST(what_f32_loses_beside_a_winner_is_granted)
     for (int64_t i = 1; i < N; i++) rest += exp(beta * ((double)Z[i * D] - 1));
     /* the largest eigenvalue of C is at least C_00 = p (1 - p), p = 1 / (1 + rest) */
     double least = rest / ((1 + rest) * (1 + rest));
-    cgam_bank *bank;
+    OWNED(cgam_bank) bank = NULL;
     CHECK_STATUS(env, cgam_bank_new(env, Z, CGAM_F32, N, D, NULL, &bank));
     cgam_recall_opts opts = cgam_recall_opts_default();
     opts.beta = beta;
-    cgam_recall *plan;
+    OWNED(cgam_recall) plan = NULL;
     cgam_result results[QUERIES];
     cgam_recall_in in = {.queries = QUERIES, .q = q};
     cgam_recall_out out = {.results = results};
@@ -76,8 +77,6 @@ TEST(what_f32_loses_beside_a_winner_is_granted)
     assert_true(results[0].fold_margin_proved);
     CHECK_LE(results[0].fold_margin, 1 - beta * least);
     CHECK_LE(beta * least, results[0].local_contraction);
-    cgam_recall_free(plan);
-    cgam_bank_free(bank);
 }
 
 TEST(unit_rows_of_f32_have_a_proved_critical_point)
@@ -94,12 +93,11 @@ TEST(unit_rows_of_f32_have_a_proved_critical_point)
         }
         for (int64_t j = 0; j < D; j++) Z[i * D + j] = (float)(Z[i * D + j] / sqrt(length));
     }
-    cgam_bank *bank = object_copy(env, N, D, Z);
+    OWNED(cgam_bank) bank = object_copy(env, N, D, Z);
     cgam_gate_info info = gate_of(bank, 0.5);
     assert_true(info.critical.proved && info.eta_min_exact);
     CHECK_REL(info.critical.alpha, 1, 1e-6);
     CHECK_LE(info.critical.alpha_hi - info.critical.alpha_lo, 1e-11);
-    cgam_bank_free(bank);
 }
 
 TEST(beyond_the_critical_point_gates_are_known_too)
@@ -107,7 +105,7 @@ TEST(beyond_the_critical_point_gates_are_known_too)
     enum { N = 300, D = 4 };
     static double Z[N * D];
     for (int64_t i = 0; i < N * D; i++) Z[i] = sin(1.0 + (double)(i * i)) * (2 + (double)(i % 7));
-    cgam_bank *bank = object_copy(env, N, D, Z);
+    OWNED(cgam_bank) bank = object_copy(env, N, D, Z);
     cgam_recall_opts o = cgam_recall_opts_default();
     o.alpha = 0.05;
     double q[D] = {0.1, -0.05, 0.2, 0.1}, c[D] = {0.2, 0.1, 0, -0.1};
@@ -116,7 +114,6 @@ TEST(beyond_the_critical_point_gates_are_known_too)
     CHECK_STATUS(env, cgam_recall_once(bank, q, c, &o, &r));
     assert_true(r.p_lower_bound_proved);
     CHECK_REL(r.p_lower_bound, cgam_separation_bound(N, o.beta, r.gap), 1e-7);
-    cgam_bank_free(bank);
 }
 
 TEST(the_diagonal_of_the_gate_operator_is_one)
@@ -125,12 +122,12 @@ TEST(the_diagonal_of_the_gate_operator_is_one)
     for (double L = 1; L < 1e9; L *= 10) {
         /* A = I exactly, so the fixed point does not know L; q = (0.9, 0.7, 0.4) / L */
         double Z[9] = {L, 0, 0, 0, 1.1 * L, 0, 0, 0, 1.3 * L}, q[3] = {0.9 / L, 0.7 / L, 0.4 / L};
-        cgam_bank *bank = object_copy(env, 3, 3, Z);
+        OWNED(cgam_bank) bank = object_copy(env, 3, 3, Z);
         cgam_recall_opts o = cgam_recall_opts_default();
         o.mode = CGAM_COUPLED;
         o.alpha = 1;
         o.beta = 1.5;
-        cgam_recall *plan;
+        OWNED(cgam_recall) plan = NULL;
         cgam_result result;
         double p[3];
         CHECK_STATUS(env, cgam_recall_new(bank, &o, &plan));
@@ -142,8 +139,6 @@ TEST(the_diagonal_of_the_gate_operator_is_one)
         if (L == 1) memcpy(want, p, sizeof p);
         for (int i = 0; i < 3; i++) CHECK_CLOSE(p[i], want[i], 1e-14);
         CHECK_LE(result.p_error, 1e-13);
-        cgam_recall_free(plan);
-        cgam_bank_free(bank);
     }
 }
 
@@ -159,21 +154,19 @@ static void scaled(int64_t d, double L, double t, double alpha, cgam_mode mode, 
         q[j] = cos((double)j) / L * t * t;
         c[j] = sin(2.0 * (double)j) / L * t;
     }
-    cgam_bank *bank = object_copy(env, 9, d, Z);
+    OWNED(cgam_bank) bank = object_copy(env, 9, d, Z);
     cgam_recall_opts o = cgam_recall_opts_default();
     o.mode = mode;
     o.alpha = alpha / L / L;
     o.beta = 2 / t / t;
     o.lambda = 0.6 * t;
     o.certify = true;
-    cgam_recall *plan;
+    OWNED(cgam_recall) plan = NULL;
     CHECK_STATUS(env, cgam_recall_new(bank, &o, &plan));
     cgam_recall_in in = {.queries = 1, .q = q, .c = c};
     cgam_recall_out to = {.results = out, .p = p};
     CHECK_STATUS(env, cgam_recall_run(plan, &in, &to));
     *gate = cgam_gate_describe(cgam_recall_gate(plan));
-    cgam_recall_free(plan);
-    cgam_bank_free(bank);
 }
 
 TEST(no_scale_matters)
@@ -208,7 +201,7 @@ TEST(equal_memories_share_what_there_is)
     /* -0 is 0; large beta lambda^2; alpha close to critical: p adds up to 1 all the same */
     double Z[] = {1, 0, 0.5, 1, -0.0, 0.5, 0.2, 1, 0, 1, 0, 0.5}, q[] = {1, 0.1, 0.3};
     const double lambdas[] = {0, 1, 30, 1e3, 1e5};
-    cgam_bank *bank = object_copy(env, 4, 3, Z);
+    OWNED(cgam_bank) bank = object_copy(env, 4, 3, Z);
     cgam_critical crit;
     CHECK_STATUS(env, cgam_gate_critical(bank, CGAM_EFFORT_FULL, &crit));
     for (int k = 0; k < 5; k++)
@@ -218,7 +211,7 @@ TEST(equal_memories_share_what_there_is)
             o.alpha = crit.alpha * (1 - part);
             o.lambda = lambdas[k];
             o.beta = 3;
-            cgam_recall *plan;
+            OWNED(cgam_recall) plan = NULL;
             cgam_result result;
             double p[4];
             CHECK_STATUS(env, cgam_recall_new(bank, &o, &plan));
@@ -228,9 +221,7 @@ TEST(equal_memories_share_what_there_is)
             CHECK_CLOSE(p[0] + p[1] + p[2] + p[3], 1, 4 * 0x1p-52);
             assert_true(p[0] == p[1] && p[1] == p[3]);
             if (result.p_lower_bound_proved) CHECK_LE(result.p_lower_bound, result.p);
-            cgam_recall_free(plan);
         }
-    cgam_bank_free(bank);
 }
 
 /* Scores of 1e9 are known to 1e-7, but equal memories have equal ones; and a memory of norm 1e5 beside
@@ -240,7 +231,7 @@ TEST(doubt_of_one_memory_is_not_that_of_another)
     const double banks[2][9] = {{3e4, 1e4, 0, 3e4, 1e4, 0, 1e4, -2e4, 1},
                                 {1, 0.3, 0.1, 0.9, 0.1, 0.2, -1e8, 3e7, 2e7}};
     for (int k = 0; k < 2; k++) {
-        cgam_bank *bank = object_copy(env, 3, 3, banks[k]);
+        OWNED(cgam_bank) bank = object_copy(env, 3, 3, banks[k]);
         cgam_recall_opts o = cgam_recall_opts_default();
         o.mode = CGAM_COUPLED;
         o.alpha = k == 0 ? 5e-10 : 1e-18;
@@ -250,7 +241,6 @@ TEST(doubt_of_one_memory_is_not_that_of_another)
         CHECK_STATUS(env, cgam_recall_once(bank, q, c, &o, &result));
         assert_int_equal(result.end, CGAM_END_CONVERGED);
         if (k == 0) CHECK_CLOSE(result.p, 0.5, 1e-15);
-        cgam_bank_free(bank);
     }
 }
 
@@ -267,7 +257,8 @@ TEST(large_banks_have_their_proofs_too)
         q[i] = wide[i] + 0.02 * cgam_rng_normal(&rng);
         c[i] = wide[i] + 0.1 * cgam_rng_normal(&rng);
     }
-    cgam_bank *bank, *exact = object_copy(env, N, D, wide);
+    OWNED(cgam_bank) bank = NULL;
+    OWNED(cgam_bank) exact = object_copy(env, N, D, wide);
     CHECK_STATUS(env, cgam_bank_new(env, Z, CGAM_F32, N, D, NULL, &bank));
     for (int k = 0; k < 12;
          k++) { /* alpha below, at and above 1 / n of some; one context, or many */
@@ -277,7 +268,8 @@ TEST(large_banks_have_their_proofs_too)
         o.beta = k < 8 ? 6 : 2;
         o.lambda = k < 8 ? 0.7 : 0.5;
         int64_t queries = k % 4 == 3 ? 2 : QUERIES;
-        cgam_recall *plan, *alone;
+        OWNED(cgam_recall) plan = NULL;
+        OWNED(cgam_recall) alone = NULL;
         cgam_result results[QUERIES], want;
         cgam_recall_in in = {.queries = queries, .q = q, .c = c, .c_per_query = k % 2};
         cgam_recall_out out = {.results = results, .p = k < 8 ? NULL : p};
@@ -302,11 +294,7 @@ TEST(large_banks_have_their_proofs_too)
             CHECK_LE(sqrt(apart), results[v].p_error + want.p_error);
             CHECK_LE(results[v].p_error, 1e-6);
         }
-        cgam_recall_free(alone);
-        cgam_recall_free(plan);
     }
-    cgam_bank_free(bank);
-    cgam_bank_free(exact);
 }
 
 TEST(an_energy_that_rose_has_not_converged)
@@ -314,12 +302,12 @@ TEST(an_energy_that_rose_has_not_converged)
     enum { N = 5, D = 3 };
     double Z[N * D], q[D] = {1, 0.2, -0.4}, b[N], s0[N] = {0}, s[N], r[N], p[N];
     for (int i = 0; i < N * D; i++) Z[i] = sin(1.0 + (double)(i * i));
-    cgam_bank *bank = object_copy(env, N, D, Z);
+    OWNED(cgam_bank) bank = object_copy(env, N, D, Z);
     cgam_recall_opts o = cgam_recall_opts_default();
     o.mode = CGAM_COUPLED;
     o.alpha = 0.1;
     o.beta = 3;
-    cgam_recall *plan;
+    OWNED(cgam_recall) plan = NULL;
     CHECK_STATUS(env, cgam_recall_new(bank, &o, &plan));
     cgam_settled m = {.in = {.q = q, .b = b, .s0 = s0, .a = b}, .s = s, .r = r, .p = p};
     CHECK_STATUS(env, cgam_bank_score(bank, q, b));
@@ -331,15 +319,13 @@ TEST(an_energy_that_rose_has_not_converged)
         CHECK_STATUS(env, cgam_settled_certify(plan, &m, &result));
         assert_int_equal(result.end, k < 2 ? CGAM_END_CONVERGED : CGAM_END_STALLED);
     }
-    cgam_recall_free(plan);
-    cgam_bank_free(bank);
 }
 
 TEST(extreme_parameters_end_in_a_result_or_are_named)
 {
     const double edges[] = {5e-324, 1e-300, 1e-100, 1e100, 1e200, 1e300, 1.7e308};
     double Z[] = {1, 0.5, 0.2, 1, 0.7, 0.7}, q[] = {1, 0.1};
-    cgam_bank *bank = object_copy(env, 3, 2, Z);
+    OWNED(cgam_bank) bank = object_copy(env, 3, 2, Z);
     for (int k = 0; k < 7 * 7 * 7 * 2; k++) {
         cgam_recall_opts o = cgam_recall_opts_default();
         o.alpha = k / 49 % 7 == 6 ? 0.1 : edges[k / 49 % 7];
@@ -366,7 +352,6 @@ TEST(extreme_parameters_end_in_a_result_or_are_named)
                      cgam_env_message(env));
         }
     }
-    cgam_bank_free(bank);
 }
 
 /* Powers of two, so that all but underflow is the same to the last bit. */

@@ -9,6 +9,8 @@
 
 #include <cgam/recall.h>
 
+#include "support/owned.h"
+
 /* A large bank has 2^18 numbers or more; 300 x 900 is one. */
 typedef struct situation {
     const char *name;
@@ -74,7 +76,7 @@ static const situation situations[] = {
 
 TEST(every_situation_has_its_way)
 {
-    cgam_env *env = object_env(2);
+    OWNED(cgam_env) env = object_env(2);
     cgam_rng rng = cgam_rng_stream(7, 7);
     for (size_t k = 0; k < sizeof situations / sizeof *situations; k++) {
         const situation *x = &situations[k];
@@ -87,8 +89,8 @@ TEST(every_situation_has_its_way)
         if (x->twins) memcpy(Z, Z + x->d, (size_t)x->d * sizeof *Z);
         void *data = dense_room(x->n * x->d);
         cgam_narrow(x->dtype, Z, x->n * x->d, data);
-        cgam_bank *bank;
-        cgam_recall *plan;
+        OWNED(cgam_bank) bank = NULL;
+        OWNED(cgam_recall) plan = NULL;
         cgam_recall_opts opts = cgam_recall_opts_default();
         opts.mode = x->mode;
         opts.alpha = x->alpha;
@@ -106,11 +108,8 @@ TEST(every_situation_has_its_way)
         if (got.path != x->path || got.precision != x->precision || got.group != x->group)
             fail_msg("%s: got %s, %s, %lld", x->name, cgam_path_name(got.path),
                      cgam_dtype_name(got.precision), (long long)got.group);
-        cgam_recall_free(plan);
-        cgam_bank_free(bank);
         dense_reset();
     }
-    cgam_env_free(env);
 }
 
 TEST(paths_are_found_by_name)

@@ -7,6 +7,8 @@
 
 #include <float.h>
 
+#include "support/owned.h"
+
 static const int64_t shapes[][2] = {{1, 3},   {2, 1},   {6, 15}, {15, 15},
                                     {16, 15}, {40, 20}, {40, 3}, {25, 24}};
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };
@@ -23,8 +25,8 @@ TEST(eigenvalues_are_those_of_the_overlaps)
         const double *omega = dense_eigen(n, O, NULL);
         const double *mu = dense_eigen(n, dense_matrix(n, d, Z, NULL, 1, NULL, 0), NULL);
         double size = 1 + fabs(mu[n - 1]);
-        cgam_bank *bank = object_bank(env, n, d, Z);
-        cgam_spectrum *sp = object_spectrum(env, bank);
+        OWNED(cgam_bank) bank = object_bank(env, n, d, Z);
+        OWNED(cgam_spectrum) sp = object_spectrum(env, bank);
         cgam_spectrum_info info = cgam_spectrum_describe(sp);
         assert_int_equal(info.modes + info.kernel, n);
         CHECK_CLOSE(info.omega_min, omega[0], 1e-13 * size);
@@ -44,8 +46,6 @@ TEST(eigenvalues_are_those_of_the_overlaps)
         assert_int_equal(gram.rank, rank);
         CHECK_CLOSE(gram.mu_min, info.mu_min, 1e-13 * size);
         CHECK_CLOSE(gram.mu_max, mu[n - 1], 1e-13 * size);
-        cgam_spectrum_free(sp);
-        cgam_bank_free(bank);
         dense_reset();
     }
 }
@@ -62,8 +62,8 @@ TEST(one_spectrum_solves_for_every_alpha)
         for (int64_t i = n - 1; i >= 0 && mu[i] > 1e-12 * mu[n - 1]; i--) weakest = mu[i];
         /* v_k = Z e_k / sqrt(mu_k) is good to eps sqrt(mu_max / mu_k) */
         double allowed = 2e-16 * (100 + (weakest > 0 ? sqrt(mu[n - 1] / weakest) : 0));
-        cgam_bank *bank = object_bank(env, n, d, Z);
-        cgam_spectrum *sp = object_spectrum(env, bank);
+        OWNED(cgam_bank) bank = object_bank(env, n, d, Z);
+        OWNED(cgam_spectrum) sp = object_spectrum(env, bank);
         for (int a = 0; a < 12; a++) {
             static const double factors[] = {0,   0.1,      0.5,      0.9,      0.99, 1 - 1e-4,
                                              1.1, 1 - 1e-6, 1 - 1e-8, 1 + 1e-6, 2,    10};
@@ -75,13 +75,10 @@ TEST(one_spectrum_solves_for_every_alpha)
             double *x = dense_normals(&rng, n, 1), *y = dense_room(n), *z = dense_room(n);
             CHECK_STATUS(env, cgam_spectrum_solve(sp, alpha, x, y));
             CHECK_LE(dense_backward(n, A, norm, x, y), allowed);
-            cgam_gate *gate = object_gate(env, bank, alpha);
+            OWNED(cgam_gate) gate = object_gate(env, bank, alpha);
             CHECK_STATUS(env, cgam_gate_solve(gate, x, z, NULL));
             CHECK_LE(dense_distance(n, y, z), 10 * allowed * norm / closest * norm_of(n, z));
-            cgam_gate_free(gate);
         }
-        cgam_spectrum_free(sp);
-        cgam_bank_free(bank);
         dense_reset();
     }
 }
@@ -101,16 +98,14 @@ TEST(at_criticality_only_what_does_not_excite_it_is_solved)
         int64_t n = cases[k % 5].n, d = cases[k % 5].d;
         double *Z = dense_bank(&rng, cases[k % 5].kind, n, d), *v = dense_normals(&rng, d, 1);
         double *x = dense_normals(&rng, n, 1), *u = dense_room(n), *y = dense_room(n);
-        cgam_bank *bank = object_bank(env, n, d, Z);
-        cgam_spectrum *sp = object_spectrum(env, bank);
+        OWNED(cgam_bank) bank = object_bank(env, n, d, Z);
+        OWNED(cgam_spectrum) sp = object_spectrum(env, bank);
         CHECK_CLOSE(cgam_spectrum_describe(sp).alpha_crit, 1, 0);
         CHECK_REFUSED(env, CGAM_E_SINGULAR, "singular", cgam_spectrum_solve(sp, 1, x, y));
         dense_score(n, d, Z, v, u);
         CHECK_STATUS(env, cgam_spectrum_solve(sp, 1, u, y));
         dense_score(n, n, dense_gate(n, d, Z, 1), y, x);
         CHECK_LE(dense_distance(n, x, u), 1e-11 * norm_of(n, u));
-        cgam_spectrum_free(sp);
-        cgam_bank_free(bank);
         dense_reset();
     }
 }
@@ -123,8 +118,8 @@ TEST(the_lowest_projection_is_one)
         double *Z = dense_bank(&rng, (dense_kind)(k % DENSE_KINDS), n, d), *V = dense_room(n * n);
         double *O = dense_overlaps(n, d, Z);
         const double *omega = dense_eigen(n, O, V);
-        cgam_bank *bank = object_bank(env, n, d, Z);
-        cgam_spectrum *sp = object_spectrum(env, bank);
+        OWNED(cgam_bank) bank = object_bank(env, n, d, Z);
+        OWNED(cgam_spectrum) sp = object_spectrum(env, bank);
         double *x = dense_normals(&rng, n, 1), *y = dense_room(n), *z = dense_room(n);
         CHECK_STATUS(env, cgam_spectrum_project_min(sp, x, y));
         CHECK_STATUS(env, cgam_spectrum_project_min(sp, y, z));
@@ -143,8 +138,6 @@ TEST(the_lowest_projection_is_one)
             for (int64_t j = 0; j < n; j++) want[j] += c * V[i * n + j];
         }
         if (gap > 1e-6) CHECK_CLOSE_ALL(y, want, n, 1e-12 / gap * norm_of(n, x));
-        cgam_spectrum_free(sp);
-        cgam_bank_free(bank);
         dense_reset();
     }
 }
@@ -155,8 +148,8 @@ TEST(modes_can_be_read_off)
     for (int k = 0; k < SHAPES * DENSE_KINDS; k++) {
         int64_t n = shapes[k / DENSE_KINDS][0], d = shapes[k / DENSE_KINDS][1];
         double *Z = dense_bank(&rng, (dense_kind)(k % DENSE_KINDS), n, d);
-        cgam_bank *bank = object_bank(env, n, d, Z);
-        cgam_spectrum *sp = object_spectrum(env, bank);
+        OWNED(cgam_bank) bank = object_bank(env, n, d, Z);
+        OWNED(cgam_spectrum) sp = object_spectrum(env, bank);
         int64_t m = cgam_spectrum_describe(sp).modes;
         double *V = dense_room(n * m), *x = dense_normals(&rng, n, 1), *c = dense_room(m);
         for (int64_t i = 0; i < n; i += 7) {
@@ -179,8 +172,6 @@ TEST(modes_can_be_read_off)
                 CHECK_CLOSE(dot, a == b, worst);
             }
         }
-        cgam_spectrum_free(sp);
-        cgam_bank_free(bank);
         dense_reset();
     }
 }
@@ -248,15 +239,13 @@ TEST(transients_are_matrix_exponentials)
         double *u = dense_normals(&rng, n, 1), *s0 = dense_normals(&rng, n, 1);
         double *got = dense_room(n), *want = dense_room(n);
         if (k % 3 == 0) s0 = NULL;
-        cgam_bank *bank = object_bank(env, n, d, Z);
-        cgam_spectrum *sp = object_spectrum(env, bank);
+        OWNED(cgam_bank) bank = object_bank(env, n, d, Z);
+        OWNED(cgam_spectrum) sp = object_spectrum(env, bank);
         exponential(n, dense_gate(n, d, Z, alpha), tau, t, u, s0, want);
         CHECK_STATUS(env, cgam_spectrum_transient(sp, alpha, tau, t, u, s0, got));
         double largest = 0; /* a rounding of omega moves exp(alpha omega t) by its exponent */
         for (int64_t i = 0; i < n; i++) largest = fmax(largest, fabs(want[i]));
         CHECK_CLOSE_ALL(got, want, n, 1e-13 * (1 + (1 + 20 * alpha) * t / tau) * largest);
-        cgam_spectrum_free(sp);
-        cgam_bank_free(bank);
         dense_reset();
     }
 }
@@ -278,8 +267,8 @@ TEST(transients_do_not_overflow)
         double size = sizes[k % 4], exponent = dense_between_log(&rng, 500, 1e9);
         double *u = dense_normals(&rng, n, size), *s0 = dense_normals(&rng, n, size);
         double *s = dense_room(n), *w = dense_room(n), *y = dense_room(n);
-        cgam_bank *bank = object_bank(env, n, d, Z);
-        cgam_spectrum *sp = object_spectrum(env, bank);
+        OWNED(cgam_bank) bank = object_bank(env, n, d, Z);
+        OWNED(cgam_spectrum) sp = object_spectrum(env, bank);
         CHECK_STATUS(env, cgam_spectrum_transient(sp, alpha, 2, 2 * exponent / gamma, u, s0, s));
         for (int64_t i = 0; i < n; i++) {
             assert_false(isnan(s[i]) || isinf(s[i]));
@@ -292,8 +281,6 @@ TEST(transients_do_not_overflow)
             /* |y| exp(1e4) is beyond range for any |y| above 1e-300 */
             CHECK_CLOSE(s[i], copysign(DBL_MAX, y[i]), 0);
         }
-        cgam_spectrum_free(sp);
-        cgam_bank_free(bank);
         dense_reset();
     }
 }
@@ -302,7 +289,7 @@ TEST(transient_arguments_are_checked)
 {
     const double Z[] = {1, 0, 0, 1}, u[] = {1, 1};
     double s[2];
-    cgam_bank *bank = object_bank(env, 2, 2, Z);
+    OWNED(cgam_bank) bank = object_bank(env, 2, 2, Z);
     cgam_spectrum *sp = object_spectrum(env, bank);
     static const double bad[][3] = {{1, 0, 1},   {1, -1, 1},  {1, 1, -1},        {1, 1, INFINITY},
                                     {1, 1, NAN}, {NAN, 1, 1}, {1, 1e-300, 1e300}};
@@ -311,7 +298,6 @@ TEST(transient_arguments_are_checked)
                     cgam_spectrum_transient(sp, bad[k][0], bad[k][1], bad[k][2], u, NULL, s));
     cgam_spectrum_free(sp);
     cgam_spectrum_free(NULL);
-    cgam_bank_free(bank);
 }
 
 TEST_GROUP(set_up, tear_down)

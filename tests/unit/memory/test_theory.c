@@ -6,6 +6,8 @@
 #include <cgam/theory.h>
 #include <float.h>
 
+#include "support/owned.h"
+
 TEST(separation_bound_has_its_limits)
 {
     CHECK_CLOSE(cgam_separation_bound(1, 5, -3), 1, 0);
@@ -182,8 +184,8 @@ TEST(the_horizon_has_a_limit_at_criticality)
 {
     cgam_rng rng = cgam_rng_stream(14, 1);
     double *Z = dense_bank(&rng, DENSE_UNIT, 12, 4), *u = dense_normals(&rng, 12, 1);
-    cgam_bank *bank = object_bank(env, 12, 4, Z);
-    cgam_spectrum *sp = object_spectrum(env, bank);
+    OWNED(cgam_bank) bank = object_bank(env, 12, 4, Z);
+    OWNED(cgam_spectrum) sp = object_spectrum(env, bank);
     cgam_horizon at, near, far;
     CHECK_STATUS(env, cgam_supercritical_horizon(sp, 1, 2, 3, 0.05, u, true, &at));
     CHECK_STATUS(env, cgam_supercritical_horizon(sp, 1 + 1e-8, 2, 3, 0.05, u, true, &near));
@@ -205,8 +207,6 @@ TEST(the_horizon_has_a_limit_at_criticality)
     /* 1 - delta below 1/n is met at once */
     CHECK_STATUS(env, cgam_supercritical_horizon(sp, 1.5, 2, 3, 0.95, u, false, &near));
     CHECK_CLOSE(near.time, 0, 0);
-    cgam_spectrum_free(sp);
-    cgam_bank_free(bank);
     dense_reset();
 }
 
@@ -280,7 +280,7 @@ TEST(a_free_context_margin_is_an_eigenvalue)
                 M[a * d_c + b] = (double)sum;
             }
         double want = dense_eigen(d_c, M, NULL)[0];
-        cgam_bank *bank = object_bank(env, n, d, Z);
+        OWNED(cgam_bank) bank = object_bank(env, n, d, Z);
         cgam_gate *gate = object_gate(env, bank, alpha);
         CHECK_STATUS(env, cgam_context_margin(gate, k % 2 ? P : NULL, d_c, &got));
         CHECK_CLOSE(got, want, 1e-11 * (1 + fabs(want)));
@@ -290,7 +290,6 @@ TEST(a_free_context_margin_is_an_eigenvalue)
         if (cgam_gate_describe(gate).regime != CGAM_SUBCRITICAL)
             CHECK_FAILS(env, CGAM_E_NOT_POSITIVE, cgam_context_margin(gate, NULL, d, &got));
         cgam_gate_free(gate);
-        cgam_bank_free(bank);
         dense_reset();
     }
 }

@@ -5,6 +5,8 @@
 #include <cgam/io.h>
 #include <unistd.h>
 
+#include "support/owned.h"
+
 /* ---- flows ------------------------------------------------------------------------------------ */
 /* One layer "x" [n]; x' = gain x: gain + 1 = twice the strength of a coupling with itself. */
 static cgam_net *growing_net(cgam_env *env, int64_t n, double gain)
@@ -18,7 +20,8 @@ static cgam_net *growing_net(cgam_env *env, int64_t n, double gain)
 
 TEST_ENV(wrong_flows_are_refused_by_name)
 {
-    cgam_net *net = growing_net(env, 2, -1), *empty;
+    OWNED(cgam_net) net = growing_net(env, 2, -1);
+    OWNED(cgam_net) empty = NULL;
     double x[] = {1, 2};
     const double nan[] = {0, NAN};
     cgam_flow_report r;
@@ -62,13 +65,11 @@ TEST_ENV(wrong_flows_are_refused_by_name)
     CHECK_STATUS(env, cgam_net_new(env, &empty));
     CHECK_REFUSED(env, CGAM_E_ARG, "a flow of 1 states over 0 layers",
                   cgam_flow_run(empty, 1, x, NULL, &r));
-    cgam_net_free(empty);
-    cgam_net_free(net);
 }
 
 TEST_ENV(a_flow_ends_where_it_is_told)
 {
-    cgam_net *net = growing_net(env, 2, -1);
+    OWNED(cgam_net) net = growing_net(env, 2, -1);
     CHECK_STATUS(env, cgam_net_add_bias(net, "to", 0, (const double[]){1, 1}, 1));
     cgam_flow_report r;
     for (int m = CGAM_FLOW_AUTO; m <= CGAM_FLOW_EULER; m++) {
@@ -106,13 +107,12 @@ TEST_ENV(a_flow_ends_where_it_is_told)
     CHECK_STATUS(env, cgam_flow_run(net, 1, x, &f, &r));
     assert_int_equal(r.end, CGAM_FLOW_HORIZON);
     assert_int_equal(r.steps, 1);
-    cgam_net_free(net);
 }
 
 /* Nothing moves while all is held; what is held is another input later, and the winner with it. */
 TEST_ENV(held_layers_stay_where_they_are_held)
 {
-    cgam_net *net = growing_net(env, 2, -1);
+    OWNED(cgam_net) net = growing_net(env, 2, -1);
     const double first[] = {3, 1}, second[] = {1, 3};
     const cgam_clamp clamps[] = {{0, 1, INFINITY, second, false}, {0, 0, 1, first, false}};
     for (int m = CGAM_FLOW_AUTO; m <= CGAM_FLOW_EULER; m++) {
@@ -133,13 +133,12 @@ TEST_ENV(held_layers_stay_where_they_are_held)
         assert_int_equal(r.winner_changes, 1);
         CHECK_CLOSE(r.winner_time, 1, 0);
     }
-    cgam_net_free(net);
 }
 
 /* States that leave at different times, or never, end as each does alone. */
 TEST_ENV(states_diverge_one_by_one)
 {
-    cgam_net *net = growing_net(env, 1, 1);
+    OWNED(cgam_net) net = growing_net(env, 1, 1);
     enum { STATES = 5 };
     const double start[STATES] = {1e-3, 1, 0, 1e-1, 1};
     for (int m = CGAM_FLOW_RK4; m <= CGAM_FLOW_EULER; m++) {
@@ -163,7 +162,6 @@ TEST_ENV(states_diverge_one_by_one)
         }
         assert_true(all[1].time < all[3].time && all[3].time < all[0].time);
     }
-    cgam_net_free(net);
 }
 
 /* Rates of change that are none, that overflow, and a start beyond the limit: a method is chosen all the same. */
@@ -195,7 +193,7 @@ TEST_ENV(strange_rates_have_a_method_too)
 /* BDF where the network is large and few numbers of it move, and where a layer before them is held. */
 TEST_ENV(held_layers_have_no_part_in_newtons_method)
 {
-    cgam_net *net;
+    OWNED(cgam_net) net = NULL;
     enum { HELD = 600, FREE = 3 };
     const int64_t held = HELD, moving = FREE;
     CHECK_STATUS(env, cgam_net_new(env, &net));
@@ -215,7 +213,6 @@ TEST_ENV(held_layers_have_no_part_in_newtons_method)
     CHECK_STATUS(env, cgam_flow_run(net, 1, x, &f, &r));
     CHECK_CLOSE(x[0], 1, 0);
     for (int i = 0; i < FREE; i++) CHECK_CLOSE(x[HELD + i], exp(-1), 1e-7);
-    cgam_net_free(net);
 }
 
 /* ---- eigenvalues ------------------------------------------------------------------------------ */
@@ -254,7 +251,7 @@ TEST_ENV(a_tolerance_of_nothing_ends_too)
     static double x[N];
     double values[2];
     cgam_eigen info;
-    cgam_net *net;
+    OWNED(cgam_net) net = NULL;
     const int64_t n = N;
     cgam_layer_opts o = cgam_layer_opts_default();
     o.lagr = cgam_lagr_find("tanh");
@@ -266,13 +263,12 @@ TEST_ENV(a_tolerance_of_nothing_ends_too)
     /* J = -1 + sech^2 x_i on the diagonal; the largest is 0 at x_0 = 0 */
     CHECK_CLOSE(values[0], 0, 1e-9);
     CHECK_CLOSE(values[1], 1 / (cosh(0.01) * cosh(0.01)) - 1, 1e-9);
-    cgam_net_free(net);
 }
 
 /* ---- trajectories ----------------------------------------------------------------------------- */
 TEST_ENV(trajectories_of_any_shape_are_written)
 {
-    cgam_net *net;
+    OWNED(cgam_net) net = NULL;
     const int64_t shape[8] = {2, 1, 1, 1, 1, 1, 1, 1};
     int index = -1;
     CHECK_STATUS(env, cgam_net_new(env, &net));
@@ -313,14 +309,13 @@ TEST_ENV(trajectories_of_any_shape_are_written)
         unlink(path);
     }
     cgam_trajectory_free(NULL);
-    cgam_net_free(net);
 }
 
 /* ---- values ----------------------------------------------------------------------------------- */
 TEST_ENV(a_batch_larger_than_a_group_is_evaluated_alike)
 {
     enum { STATES = 150 };
-    cgam_net *net = growing_net(env, 2, -3);
+    OWNED(cgam_net) net = growing_net(env, 2, -3);
     static double x[2 * STATES], current[2 * STATES], v[2 * STATES], Jv[2 * STATES];
     for (int i = 0; i < 2 * STATES; i++) x[i] = v[i] = 0.5 * i;
     CHECK_STATUS(env, cgam_net_eval(net, STATES, x, NULL, &(cgam_net_values){.current = current}));
@@ -333,5 +328,4 @@ TEST_ENV(a_batch_larger_than_a_group_is_evaluated_alike)
     CHECK_STATUS(env, cgam_net_jacobian(net, x, NULL, 0, NULL, NULL));
     x[1] = INFINITY;
     CHECK_FAILS(env, CGAM_E_VALUE, cgam_net_jacobian(net, x, NULL, 1, v, Jv));
-    cgam_net_free(net);
 }

@@ -5,6 +5,8 @@
 
 #include <cgam/flow.h>
 
+#include "support/owned.h"
+
 static const cgam_flow_method methods[] = {CGAM_FLOW_AUTO, CGAM_FLOW_ADAMS, CGAM_FLOW_BDF,
                                            CGAM_FLOW_RK4, CGAM_FLOW_EULER};
 
@@ -29,7 +31,7 @@ static cgam_net *linear_net(cgam_env *env, int64_t n, const double *A, const dou
 
 TEST_ENV(a_lone_layer_decays_exponentially)
 {
-    cgam_net *net;
+    OWNED(cgam_net) net = NULL;
     cgam_layer_opts o = cgam_layer_opts_default();
     o.tau = 2;
     CHECK_STATUS(env, cgam_net_new(env, &net));
@@ -49,7 +51,6 @@ TEST_ENV(a_lone_layer_decays_exponentially)
         CHECK_REL(r.energy_end, 0.5 * (1 + 4 + 0.25) * exp(-3), 1e-6);
         CHECK_CLOSE(r.energy_rise, 0, 0);
     }
-    cgam_net_free(net);
 }
 
 /* A = [[2, 1], [1, 3]]: eigenvalues (5 -+ sqrt 5) / 2; s(t) = A^-1 a + modes. */
@@ -103,7 +104,7 @@ TEST_ENV(fixed_steps_have_their_order)
 TEST_ENV(a_nonlinear_net_converges_at_order_four_too)
 {
     uint64_t seed = 3;
-    cgam_net *net;
+    OWNED(cgam_net) net = NULL;
     CHECK_STATUS(env, cgam_net_new(env, &net));
     random_layer(env, net, &seed, cgam_lagr_find("tanh"), "x");
     random_layer(env, net, &seed, cgam_lagr_find("softmax"), "y");
@@ -129,12 +130,11 @@ TEST_ENV(a_nonlinear_net_converges_at_order_four_too)
     }
     CHECK_CLOSE(log2(errors[0] / errors[1]), 4, 0.35);
     CHECK_CLOSE(log2(errors[1] / errors[2]), 4, 0.35);
-    cgam_net_free(net);
 }
 
 TEST_ENV(every_method_reaches_the_steady_state)
 {
-    cgam_net *net = linear_net(env, 2, A2, a2, 0.5);
+    OWNED(cgam_net) net = linear_net(env, 2, A2, a2, 0.5);
     for (int m = 0; m < 5; m++) {
         double x[] = {5, 5};
         cgam_flow_opts f = cgam_flow_opts_default();
@@ -148,7 +148,6 @@ TEST_ENV(every_method_reaches_the_steady_state)
         CHECK_LE(r.time, 20);
         assert_true(r.settled > 0 && r.settled <= r.time);
     }
-    cgam_net_free(net);
 }
 
 /* Two layers, tau 1 and 1e-6: the fast one follows the slow one, x' = -x + W W' x, whose leading
@@ -161,7 +160,7 @@ TEST_ENV(a_ratio_of_a_million_between_time_constants_is_no_trouble)
     normals(&seed, 0.02, N * M, W);
     for (int small = 0; small < 2; small++) {
         int64_t n = small ? 5 : N, m = small ? 4 : M;
-        cgam_net *net;
+        OWNED(cgam_net) net = NULL;
         const cgam_op *op;
         cgam_layer_opts o = cgam_layer_opts_default();
         CHECK_STATUS(env, cgam_net_new(env, &net));
@@ -181,7 +180,7 @@ TEST_ENV(a_ratio_of_a_million_between_time_constants_is_no_trouble)
         assert_int_equal(r.method, CGAM_FLOW_BDF);
         CHECK_LE((double)r.steps, 2000);
         /* the slow system alone, with the fast layer settled: a hidden synapse */
-        cgam_net *alone;
+        OWNED(cgam_net) alone = NULL;
         CHECK_STATUS(env, cgam_net_new(env, &alone));
         CHECK_STATUS(env, cgam_net_add_layer(alone, "slow", 1, &n, NULL, NULL));
         double *Wt = malloc((size_t)(n * m) * sizeof *Wt);
@@ -194,15 +193,13 @@ TEST_ENV(a_ratio_of_a_million_between_time_constants_is_no_trouble)
         /* the start-up of the fast layer moves the slow one by about 1e-6 */
         CHECK_CLOSE_ALL(x, slow, n, 5e-6);
         free(Wt);
-        cgam_net_free(alone);
-        cgam_net_free(net);
     }
 }
 
 TEST_ENV(a_context_that_switches_is_followed)
 {
     for (int m = 0; m < 5; m++) {
-        cgam_net *net;
+        OWNED(cgam_net) net = NULL;
         const double c1[] = {1, 0}, c2[] = {0, 2};
         const cgam_clamp clamps[] = {{0, 0, 2, c1, false}, {0, 2, 5, c2, false}};
         CHECK_STATUS(env, cgam_net_new(env, &net));
@@ -232,13 +229,12 @@ TEST_ENV(a_context_that_switches_is_followed)
         assert_int_equal(r.winner_changes, 1);
         CHECK_CLOSE(r.winner_time, 2 + log(1 + s1), methods[m] == CGAM_FLOW_EULER ? 1e-3 : 1e-6);
         CHECK_CLOSE(r.energy_rise, 0, 1e-9);
-        cgam_net_free(net);
     }
 }
 
 TEST_ENV(a_released_layer_moves_on_from_where_it_was_held)
 {
-    cgam_net *net;
+    OWNED(cgam_net) net = NULL;
     CHECK_STATUS(env, cgam_net_new(env, &net));
     CHECK_STATUS(env, cgam_net_add_layer(net, "x", 1, (const int64_t[]){1}, NULL, NULL));
     const cgam_clamp clamp = {0, 1, 3, NULL, false}; /* holds what is there at 1 */
@@ -250,7 +246,6 @@ TEST_ENV(a_released_layer_moves_on_from_where_it_was_held)
     f.clamp_count = 1;
     CHECK_STATUS(env, cgam_flow_run(net, 1, x, &f, &r));
     CHECK_REL(x[0], exp(-2), 1e-7);
-    cgam_net_free(net);
 }
 
 typedef struct tape {
@@ -278,7 +273,7 @@ static int listen(void *user, const cgam_flow_moment *m)
 TEST_ENV(the_monitor_sees_samples_and_events_in_order)
 {
     for (int m = 0; m < 5; m++) {
-        cgam_net *net = linear_net(env, 2, A2, a2, 1);
+        OWNED(cgam_net) net = linear_net(env, 2, A2, a2, 1);
         double x[] = {-3, 5}; /* ends at (1, -1): the winner changes */
         tape t = {0};
         cgam_flow_opts f = cgam_flow_opts_default();
@@ -304,14 +299,13 @@ TEST_ENV(the_monitor_sees_samples_and_events_in_order)
         CHECK_STATUS(env, cgam_flow_run(net, 1, x, &f, &r));
         assert_int_equal(r.end, CGAM_FLOW_STOPPED);
         CHECK_CLOSE(t.last, 2, 0.5);
-        cgam_net_free(net);
     }
 }
 
 TEST_ENV(a_flow_can_stop_when_the_winner_changes)
 {
     for (int m = 0; m < 5; m++) {
-        cgam_net *net = linear_net(env, 2, A2, a2, 1);
+        OWNED(cgam_net) net = linear_net(env, 2, A2, a2, 1);
         double x[] = {-3, 5}, x0[] = {-3, 5}, want[2];
         cgam_flow_opts f = cgam_flow_opts_default();
         cgam_flow_report r;
@@ -324,14 +318,13 @@ TEST_ENV(a_flow_can_stop_when_the_winner_changes)
         CHECK_CLOSE(x[0], x[1], 1e-6);
         closed_form(1, r.time, x0, want);
         CHECK_CLOSE_ALL(x, want, 2, methods[m] == CGAM_FLOW_EULER ? 5e-3 : 1e-5);
-        cgam_net_free(net);
     }
 }
 
 TEST_ENV(a_rise_of_the_energy_is_an_error_of_integration)
 {
     const double stiff[] = {100, 0, 0, 1};
-    cgam_net *net = linear_net(env, 2, stiff, a2, 1);
+    OWNED(cgam_net) net = linear_net(env, 2, stiff, a2, 1);
     double x[] = {1, 1};
     cgam_flow_opts f = cgam_flow_opts_default();
     cgam_flow_report r;
@@ -346,14 +339,13 @@ TEST_ENV(a_rise_of_the_energy_is_an_error_of_integration)
     CHECK_STATUS(env, cgam_flow_run(net, 1, x, &f, &r));
     assert_int_equal(r.end, CGAM_FLOW_STEADY);
     CHECK_CLOSE(r.energy_rise, 0, 1e-15); /* rounding of an energy near 1 */
-    cgam_net_free(net);
 }
 
 TEST_ENV(growth_without_bound_ends_as_diverged)
 {
     const double grows[] = {-1, 0, 0, 2};
     for (int m = 0; m < 5; m++) {
-        cgam_net *net = linear_net(env, 2, grows, a2, 1);
+        OWNED(cgam_net) net = linear_net(env, 2, grows, a2, 1);
         double x[] = {1, 0};
         cgam_flow_opts f = cgam_flow_opts_default();
         cgam_flow_report r;
@@ -364,7 +356,6 @@ TEST_ENV(growth_without_bound_ends_as_diverged)
         assert_int_equal(r.end, CGAM_FLOW_DIVERGED);
         CHECK_CLOSE(r.time, log(1e30), 2);
         CHECK_CLOSE(r.energy_rise, 0, 0);
-        cgam_net_free(net);
     }
 }
 
@@ -372,7 +363,7 @@ TEST_ENV(growth_without_bound_ends_as_diverged)
 TEST_ENV(an_activation_beyond_double_ends_as_diverged_too)
 {
     for (int m = 0; m < 5; m++) {
-        cgam_net *net;
+        OWNED(cgam_net) net = NULL;
         cgam_layer_opts o = cgam_layer_opts_default();
         o.lagr = cgam_lagr_find("exponential");
         const cgam_op *op;
@@ -396,7 +387,6 @@ TEST_ENV(an_activation_beyond_double_ends_as_diverged_too)
         assert_int_equal(rs[0].end, CGAM_FLOW_DIVERGED);
         assert_int_equal(rs[1].end, CGAM_FLOW_HORIZON);
         CHECK_CLOSE(two[0], x[0], 0);
-        cgam_net_free(net);
     }
 }
 
@@ -404,12 +394,12 @@ TEST(states_of_a_batch_flow_as_if_alone)
 {
     enum { BATCH = 9 };
     for (int threads = 1; threads <= 3; threads += 2) {
-        cgam_env *env;
+        OWNED(cgam_env) env = NULL;
         cgam_env_opts eo = cgam_env_opts_default();
         eo.threads = threads;
         assert_int_equal(cgam_env_new(&eo, &env), CGAM_OK);
         uint64_t seed = 8;
-        cgam_net *net;
+        OWNED(cgam_net) net = NULL;
         CHECK_STATUS(env, cgam_net_new(env, &net));
         random_layer(env, net, &seed, cgam_lagr_find("sigmoid"), "x");
         random_layer(env, net, &seed, cgam_lagr_find("softmax"), "y");
@@ -444,14 +434,12 @@ TEST(states_of_a_batch_flow_as_if_alone)
             }
         }
         free(clamp);
-        cgam_net_free(net);
-        cgam_env_free(env);
     }
 }
 
 TEST_ENV(wrong_options_are_refused_by_name)
 {
-    cgam_net *net = linear_net(env, 2, A2, a2, 1);
+    OWNED(cgam_net) net = linear_net(env, 2, A2, a2, 1);
     double x[] = {0, 0}, nan[] = {NAN, 0};
     cgam_flow_report r;
     cgam_flow_opts f = cgam_flow_opts_default();
@@ -479,14 +467,13 @@ TEST_ENV(wrong_options_are_refused_by_name)
     CHECK_REFUSED(env, CGAM_E_VALUE, "layer 'x'", cgam_flow_run(net, 1, x, &f, &r));
     CHECK_REFUSED(env, CGAM_E_VALUE, "layer 'x', number 0 is not finite",
                   cgam_flow_run(net, 1, nan, NULL, &r));
-    cgam_net_free(net);
 }
 
 /* A tolerance below rounding: every state of a batch says why it did not move, whichever thread had it. */
 TEST_ENV(who_is_stuck_says_why)
 {
     enum { STATES = 8 };
-    cgam_net *net = linear_net(env, 2, A2, a2, 1);
+    OWNED(cgam_net) net = linear_net(env, 2, A2, a2, 1);
     cgam_flow_opts f = cgam_flow_opts_default();
     cgam_flow_report r[STATES];
     double x[2 * STATES];
@@ -501,7 +488,6 @@ TEST_ENV(who_is_stuck_says_why)
         assert_int_equal(r[i].end, CGAM_FLOW_STUCK);
         assert_non_null(strstr(r[i].reason, "too much accuracy"));
     }
-    cgam_net_free(net);
 }
 
 TEST(words_are_found_again)

@@ -9,6 +9,8 @@
 #include <cgam/io.h>
 #include <unistd.h>
 
+#include "support/owned.h"
+
 static cgam_net *two_layers(cgam_env *env, int64_t n, int64_t m)
 {
     cgam_net *net;
@@ -20,7 +22,7 @@ static cgam_net *two_layers(cgam_env *env, int64_t n, int64_t m)
 
 TEST_ENV(wrong_shapes_name_the_layers)
 {
-    cgam_net *net = two_layers(env, 3, 4);
+    OWNED(cgam_net) net = two_layers(env, 3, 4);
     uint64_t seed = 1;
     const cgam_op *W = random_op(env, net, &seed, 1, 2, 3, false);
     const cgam_op *S = random_op(env, net, &seed, 1, 3, 3, false);
@@ -48,12 +50,11 @@ TEST_ENV(wrong_shapes_name_the_layers)
     CHECK_REFUSED(env, CGAM_E_VALUE, "number 1 is not finite",
                   cgam_net_add_bias(net, "b", 0, (double[]){0, NAN, 0}, 1));
     assert_int_equal(cgam_net_synapses(net), 0);
-    cgam_net_free(net);
 }
 
 TEST_ENV(wrong_layers_are_refused)
 {
-    cgam_net *net = two_layers(env, 3, 4);
+    OWNED(cgam_net) net = two_layers(env, 3, 4);
     const int64_t none = 0, huge[] = {1 << 30, 1 << 30}, one = 1;
     cgam_layer_opts o = cgam_layer_opts_default();
     CHECK_REFUSED(env, CGAM_E_SHAPE, "layer 'x'",
@@ -80,12 +81,11 @@ TEST_ENV(wrong_layers_are_refused)
     CHECK_REFUSED(
         env, CGAM_E_VALUE, "row 1, column 1 is infinite",
         cgam_net_dense(net, (const double[]){0, 0, 0, INFINITY}, CGAM_F64, 2, 2, true, &op));
-    cgam_net_free(net);
 }
 
 TEST_ENV(a_state_out_of_range_is_named)
 {
-    cgam_net *net;
+    OWNED(cgam_net) net = NULL;
     cgam_layer_opts o = cgam_layer_opts_default();
     o.lagr = cgam_lagr_find("exponential");
     CHECK_STATUS(env, cgam_net_new(env, &net));
@@ -96,7 +96,6 @@ TEST_ENV(a_state_out_of_range_is_named)
                   cgam_net_eval(net, 1, x, NULL, &(cgam_net_values){.energy = &E}));
     CHECK_REFUSED(env, CGAM_E_VALUE, "layer 'hot', number 1 is not finite",
                   cgam_net_eval(net, 1, nan, NULL, &(cgam_net_values){.energy = &E}));
-    cgam_net_free(net);
 }
 
 /* ---- one's own Lagrangian: L = sum x^4 / 4 + x^2 / 2 ------------------------------------------ */
@@ -129,7 +128,7 @@ TEST_ENV(three_functions_make_a_lagrangian)
                                .value = quartic_value,
                                .activation = quartic_activation,
                                .hessian = quartic_hessian};
-    cgam_net *net;
+    OWNED(cgam_net) net = NULL;
     cgam_layer_opts o = cgam_layer_opts_default();
     o.lagr = &quartic;
     CHECK_STATUS(env, cgam_net_new(env, &net));
@@ -146,7 +145,6 @@ TEST_ENV(three_functions_make_a_lagrangian)
     CHECK_STATUS(env, cgam_flow_run(net, 1, x, NULL, &r));
     assert_int_equal(r.end, CGAM_FLOW_STEADY);
     CHECK_CLOSE(x[0], 1, 1e-8);
-    cgam_net_free(net);
 }
 
 /* ---- operators -------------------------------------------------------------------------------- */
@@ -154,7 +152,7 @@ TEST_ENV(convolution_and_its_transpose_belong_together)
 {
     uint64_t seed = 5;
     for (int round = 0; round < 40; round++) {
-        cgam_net *net;
+        OWNED(cgam_net) net = NULL;
         const cgam_op *op;
         cgam_conv c = {.height = 3 + below(&seed, 4),
                        .width = 3 + below(&seed, 4),
@@ -175,10 +173,9 @@ TEST_ENV(convolution_and_its_transpose_belong_together)
         CHECK_STATUS(env, op->apply(op->user, 1, in, out));
         CHECK_STATUS(env, op->apply_t(op->user, 1, other, back));
         CHECK_CLOSE(dot(op->rows, out, other), dot(op->cols, in, back), 1e-12);
-        cgam_net_free(net);
     }
     /* a kernel that is 1 in its middle copies the image; a mean over 3 x 3 counts neighbours */
-    cgam_net *net;
+    OWNED(cgam_net) net = NULL;
     const cgam_op *op;
     cgam_conv c = {.height = 4,
                    .width = 5,
@@ -203,7 +200,6 @@ TEST_ENV(convolution_and_its_transpose_belong_together)
     c.same = false;
     c.kernel_height = 5;
     CHECK_FAILS(env, CGAM_E_SHAPE, cgam_net_conv(net, &c, ones, &op));
-    cgam_net_free(net);
 }
 
 static int products;
@@ -224,7 +220,7 @@ static cgam_status count_apply_t(void *user, int64_t count, const double *in, do
  * side clamped the rest needs no pass of its own. */
 TEST_ENV(synapses_over_one_operator_share_its_passes)
 {
-    cgam_net *net;
+    OWNED(cgam_net) net = NULL;
     uint64_t seed = 6;
     int64_t n = 9, d = 4;
     CHECK_STATUS(env, cgam_net_new(env, &net));
@@ -260,7 +256,6 @@ TEST_ENV(synapses_over_one_operator_share_its_passes)
     /* the clamped sides once, then two passes at the start and after each of 100 steps */
     assert_int_equal(r.steps, 100);
     assert_int_equal(products, 1 + 2 * 101);
-    cgam_net_free(net);
 }
 
 /* ---- allocations ------------------------------------------------------------------------------ */
@@ -279,35 +274,34 @@ static cgam_status build(cgam_env *env, cgam_net **net)
     cgam_attention_opts at = cgam_attention_opts_default();
     at.width = 1;
     at.WQ = at.WK = W;
-    cgam_status status = cgam_net_new(env, net);
-    if (status == CGAM_OK) status = cgam_net_add_layer(*net, "x", 1, &n, NULL, NULL);
-    if (status == CGAM_OK) status = cgam_net_add_layer(*net, "y", 1, &m, &o, NULL);
-    if (status == CGAM_OK) status = cgam_net_dense(*net, W, CGAM_F64, n, m, true, &op);
-    if (status == CGAM_OK) status = cgam_net_dense(*net, W, CGAM_F64, 2, n, false, &U[0]);
-    if (status == CGAM_OK) status = cgam_net_dense(*net, W, CGAM_F64, 2, m, false, &U[1]);
-    if (status == CGAM_OK) status = cgam_net_add_bilinear(*net, "W", 0, 1, op, 1);
-    if (status == CGAM_OK) status = cgam_net_add_gram(*net, "G", 0, op, 0.3, W);
-    if (status == CGAM_OK) status = cgam_net_add_bias(*net, "b", 0, W, 1);
-    if (status == CGAM_OK)
-        status = cgam_net_add_lowrank(*net, "U", 2, (const int[]){0, 1}, U, W, 0.1);
-    if (status == CGAM_OK) status = cgam_net_add_tensor(*net, "T", 2, (const int[]){0, 1}, op, 0.1);
-    if (status == CGAM_OK) status = cgam_net_add_hidden(*net, "H", 1, U[1], NULL, NULL, 0.1);
-    if (status == CGAM_OK) status = cgam_net_add_attention(*net, "A", 0, 1, &at, 0.1);
-    return status;
+    TRY(cgam_net_new(env, net));
+    TRY(cgam_net_add_layer(*net, "x", 1, &n, NULL, NULL));
+    TRY(cgam_net_add_layer(*net, "y", 1, &m, &o, NULL));
+    TRY(cgam_net_dense(*net, W, CGAM_F64, n, m, true, &op));
+    TRY(cgam_net_dense(*net, W, CGAM_F64, 2, n, false, &U[0]));
+    TRY(cgam_net_dense(*net, W, CGAM_F64, 2, m, false, &U[1]));
+    TRY(cgam_net_add_bilinear(*net, "W", 0, 1, op, 1));
+    TRY(cgam_net_add_gram(*net, "G", 0, op, 0.3, W));
+    TRY(cgam_net_add_bias(*net, "b", 0, W, 1));
+    TRY(cgam_net_add_lowrank(*net, "U", 2, (const int[]){0, 1}, U, W, 0.1));
+    TRY(cgam_net_add_tensor(*net, "T", 2, (const int[]){0, 1}, op, 0.1));
+    TRY(cgam_net_add_hidden(*net, "H", 1, U[1], NULL, NULL, 0.1));
+    TRY(cgam_net_add_attention(*net, "A", 0, 1, &at, 0.1));
+    return CGAM_OK;
 }
 
 static int build_and_flow(cgam_env *env, void *arg)
 {
     const scenario *s = arg;
-    cgam_net *net = NULL;
-    cgam_trajectory *t = NULL;
+    OWNED(cgam_net) net = NULL;
+    OWNED(cgam_trajectory) t = NULL;
     double x[2 * 7] = {1, 0, -1, 2, 0.3, 0.2, 0.1, 0.5}, values[7];
     cgam_flow_report r[2];
     cgam_flow_opts f = cgam_flow_opts_default();
     cgam_eigen info;
     const cgam_clamp clamp = {1, 0, 0.5, NULL, false};
-    cgam_status status = build(env, &net);
-    if (status == CGAM_OK) status = cgam_trajectory_new(net, true, &t);
+    TRY(build(env, &net));
+    TRY(cgam_trajectory_new(net, true, &t));
     f.method = s->method;
     f.step = 0.1;
     f.t_end = 1;
@@ -317,13 +311,11 @@ static int build_and_flow(cgam_env *env, void *arg)
     f.clamp_count = 1;
     f.monitor = cgam_trajectory_monitor;
     f.user = t;
-    if (status == CGAM_OK) status = cgam_flow_run(net, 2, x, &f, r);
-    if (status == CGAM_OK) status = cgam_trajectory_status(t);
-    if (status == CGAM_OK && s->path) status = cgam_trajectory_write(t, s->path);
-    if (status == CGAM_OK) status = cgam_net_eigen(net, x, NULL, 7, 0, values, &info);
-    cgam_trajectory_free(t);
-    cgam_net_free(net);
-    return status;
+    TRY(cgam_flow_run(net, 2, x, &f, r));
+    TRY(cgam_trajectory_status(t));
+    if (s->path) TRY(cgam_trajectory_write(t, s->path));
+    TRY(cgam_net_eigen(net, x, NULL, 7, 0, values, &info));
+    return CGAM_OK;
 }
 
 TEST(every_failed_allocation_comes_back)
@@ -341,8 +333,8 @@ TEST(every_failed_allocation_comes_back)
 /* ---- trajectories ----------------------------------------------------------------------------- */
 TEST_ENV(trajectories_are_written_and_read_back)
 {
-    cgam_net *net = two_layers(env, 2, 2);
-    cgam_trajectory *t;
+    OWNED(cgam_net) net = two_layers(env, 2, 2);
+    OWNED(cgam_trajectory) t = NULL;
     CHECK_STATUS(env, cgam_net_add_coupling(net, "a, \"b\"", 0, 1, 0.5));
     CHECK_STATUS(env, cgam_trajectory_new(net, true, &t));
     double x[] = {1, 2, 0, 0};
@@ -381,6 +373,4 @@ TEST_ENV(trajectories_are_written_and_read_back)
     fclose(file);
     unlink(path);
     CHECK_FAILS(env, CGAM_E_ARG, cgam_trajectory_write(t, "trajectory.png"));
-    cgam_trajectory_free(t);
-    cgam_net_free(net);
 }

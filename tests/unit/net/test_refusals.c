@@ -9,6 +9,8 @@
 #include <cgam/flow.h>
 #include <limits.h>
 
+#include "support/owned.h"
+
 static const int64_t TERA = INT64_C(1) << 40;
 
 static cgam_net *layers_of(cgam_env *env, int count, const int64_t (*shape)[3], const int *ndim)
@@ -79,7 +81,7 @@ TEST_ENV(layers_that_cannot_be_are_refused)
 /* ---- operators -------------------------------------------------------------------------------- */
 TEST_ENV(weights_that_cannot_be_are_refused)
 {
-    cgam_net *net;
+    OWNED(cgam_net) net = NULL;
     const cgam_op *op;
     const double numbers[4] = {1, 2, 3, NAN};
     const struct {
@@ -120,7 +122,6 @@ TEST_ENV(weights_that_cannot_be_are_refused)
     c.same = true;
     CHECK_STATUS(env, cgam_net_conv(net, &c, numbers, &op));
     assert_int_equal(op->rows, 1);
-    cgam_net_free(net);
 }
 
 /* ---- synapses --------------------------------------------------------------------------------- */
@@ -192,7 +193,8 @@ TEST_ENV(operators_that_do_not_fit_are_refused)
 TEST_ENV(attention_that_cannot_be_is_refused)
 {
     enum { ROWS, WIDER, MORE, ONE, IMAGE, LONG, BROAD, MANY };
-    cgam_net *net = layers_of(
+    OWNED(cgam_net)
+    net = layers_of(
         env, 8,
         (const int64_t[][3]){
             {3, 2}, {3, 32}, {5, 2}, {2}, {2, 2, 2}, {INT32_MAX, 1}, {1, INT32_MAX}, {1 << 21, 1}},
@@ -234,7 +236,6 @@ TEST_ENV(attention_that_cannot_be_is_refused)
     }
     CHECK_FAILS(env, CGAM_E_ARG, cgam_net_add_attention(net, "a", 0, 9, NULL, 1));
     assert_int_equal(cgam_net_synapses(net), 0);
-    cgam_net_free(net);
 }
 
 /* ---- callers' functions that fail ------------------------------------------------------------- */
@@ -428,14 +429,13 @@ static void no_release(void *user)
 /* A synapse that calls an infinite energy a success; and one that has nothing to be freed. */
 TEST_ENV(an_energy_beyond_double_is_noticed)
 {
-    cgam_net *net = layers_of(env, 1, (const int64_t[][3]){{2}}, (const int[]){1});
+    OWNED(cgam_net) net = layers_of(env, 1, (const int64_t[][3]){{2}}, (const int[]){1});
     const cgam_synapse table = {endless, NULL, no_release};
     const double x[2] = {1, 2};
     double E;
     CHECK_STATUS(env, cgam_net_add_synapse(net, "deep", 1, (const int[]){0}, &table, NULL));
     CHECK_REFUSED(env, CGAM_E_VALUE, "synapse 'deep' leaves the range of double",
                   cgam_net_eval(net, 1, x, NULL, &(cgam_net_values){.energy = &E}));
-    cgam_net_free(net);
 }
 
 /* ---- values and eigenvalues, every allocation -------------------------------------------------------- */
@@ -445,17 +445,14 @@ static int many_values(cgam_env *env, void *arg)
     enum { STATES = 130 };
     static double x[3 * STATES], rate[3 * STATES];
     const int64_t n = 3;
-    cgam_net *net = NULL;
-    cgam_status status = cgam_net_new(env, &net);
-    if (status == CGAM_OK) status = cgam_net_add_layer(net, "x", 1, &n, NULL, NULL);
-    if (status == CGAM_OK) status = cgam_net_add_coupling(net, "own", 0, 0, 0.1);
-    if (status == CGAM_OK)
-        status = cgam_net_eval(net, STATES, x, NULL, &(cgam_net_values){.rate = rate});
-    if (status == CGAM_OK)
-        status = cgam_net_eval(net, STATES, x, NULL, &(cgam_net_values){.power = rate});
-    if (status == CGAM_OK) status = cgam_net_jacobian(net, x, NULL, STATES, x, rate);
-    cgam_net_free(net);
-    return status;
+    OWNED(cgam_net) net = NULL;
+    TRY(cgam_net_new(env, &net));
+    TRY(cgam_net_add_layer(net, "x", 1, &n, NULL, NULL));
+    TRY(cgam_net_add_coupling(net, "own", 0, 0, 0.1));
+    TRY(cgam_net_eval(net, STATES, x, NULL, &(cgam_net_values){.rate = rate}));
+    TRY(cgam_net_eval(net, STATES, x, NULL, &(cgam_net_values){.power = rate}));
+    TRY(cgam_net_jacobian(net, x, NULL, STATES, x, rate));
+    return CGAM_OK;
 }
 
 static int leading_values(cgam_env *env, void *arg)
@@ -464,20 +461,20 @@ static int leading_values(cgam_env *env, void *arg)
     enum { N = 240 };
     static double x[N], a[N];
     const int64_t n = N;
-    cgam_net *net = NULL;
+    OWNED(cgam_net) net = NULL;
     cgam_eigen info;
     double values[2];
     cgam_layer_opts o = cgam_layer_opts_default();
     o.lagr = cgam_lagr_find("tanh");
     for (int i = 0; i < N; i++) x[i] = 0.01 * i, a[i] = 1;
-    cgam_status status = cgam_net_new(env, &net);
-    if (status == CGAM_OK) status = cgam_net_add_layer(net, "x", 1, &n, &o, NULL);
-    if (status == CGAM_OK) status = cgam_net_add_bias(net, "a", 0, a, 1);
-    if (status == CGAM_OK) status = cgam_net_add_coupling(net, "own", 0, 0, 0.1);
-    if (status == CGAM_OK) status = cgam_net_eigen(net, x, NULL, 2, 1e-6, values, &info);
-    if (status == CGAM_OK && info.all) status = CGAM_E_INTERNAL; /* it was to be iterated */
-    cgam_net_free(net);
-    return status;
+    TRY(cgam_net_new(env, &net));
+    TRY(cgam_net_add_layer(net, "x", 1, &n, &o, NULL));
+    TRY(cgam_net_add_bias(net, "a", 0, a, 1));
+    TRY(cgam_net_add_coupling(net, "own", 0, 0, 0.1));
+    TRY(cgam_net_eigen(net, x, NULL, 2, 1e-6, values, &info));
+    /* it was to be iterated */
+    if (info.all) TRY(CGAM_E_INTERNAL);
+    return CGAM_OK;
 }
 
 TEST(values_give_back_what_they_had)

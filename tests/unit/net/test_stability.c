@@ -3,6 +3,8 @@
 
 #include <cgam/flow.h>
 
+#include "support/owned.h"
+
 /* A chain x' = -x + 0.3 (neighbours): eigenvalues -1 + 0.6 cos(k pi / (n + 1)). */
 static cgam_net *chain(cgam_env *env, int64_t n, double tau)
 {
@@ -26,7 +28,7 @@ TEST_ENV(a_chain_has_its_known_eigenvalues)
     const int64_t sizes[] = {5, 60, 400}; /* the last by iteration */
     for (int s = 0; s < 3; s++) {
         int64_t n = sizes[s];
-        cgam_net *net = chain(env, n, 0.5);
+        OWNED(cgam_net) net = chain(env, n, 0.5);
         double *x = calloc((size_t)n, sizeof *x), values[4];
         cgam_eigen info;
         CHECK_STATUS(env, cgam_net_eigen(net, x, NULL, 4, 1e-10, values, &info));
@@ -38,14 +40,13 @@ TEST_ENV(a_chain_has_its_known_eigenvalues)
                         2 * (-1 + 0.6 * cos((k + 1) * 3.141592653589793 / (double)(n + 1))), 1e-9);
         CHECK_CLOSE(info.imaginary, 0, 1e-7);
         free(x);
-        cgam_net_free(net);
     }
 }
 
 /* Two layers, one clamped away: as if it were not there. */
 TEST_ENV(clamped_layers_have_no_say)
 {
-    cgam_net *net = chain(env, 30, 1);
+    OWNED(cgam_net) net = chain(env, 30, 1);
     int64_t m = 7;
     uint64_t seed = 2;
     CHECK_STATUS(env, cgam_net_add_layer(net, "y", 1, &m, NULL, NULL));
@@ -58,7 +59,6 @@ TEST_ENV(clamped_layers_have_no_say)
     assert_int_equal(info.found, 30);
     for (int k = 0; k < 30; k++)
         CHECK_CLOSE(values[k], -1 + 0.6 * cos((k + 1) * 3.141592653589793 / 31), 1e-12);
-    cgam_net_free(net);
 }
 
 TEST_ENV(eigenvalues_are_real_at_random_points_of_random_nets)
@@ -67,7 +67,7 @@ TEST_ENV(eigenvalues_are_real_at_random_points_of_random_nets)
     int kinds = 0;
     while (cgam_synapse_kinds[kinds].name) kinds++;
     for (int round = 0; round < 200; round++) {
-        cgam_net *net;
+        OWNED(cgam_net) net = NULL;
         CHECK_STATUS(env, cgam_net_new(env, &net));
         random_layer(env, net, &seed, cgam_lagr_find("tanh"), "x");
         random_layer(env, net, &seed, cgam_lagr_find("softmax"), "y");
@@ -82,7 +82,6 @@ TEST_ENV(eigenvalues_are_real_at_random_points_of_random_nets)
         /* a cluster of k equal values splits by the k-th root of rounding when not symmetric; a
          * synapse of the user's without a tangent is differenced */
         CHECK_LE(info.imaginary, 1e-4 * (1 + fabs(values[info.found - 1])));
-        cgam_net_free(net);
     }
 }
 
@@ -92,7 +91,7 @@ TEST_ENV(iteration_and_decomposition_agree)
     uint64_t seed = 4;
     enum { N = 230, D = 12 };
     int64_t n = N, d = D;
-    cgam_net *net;
+    OWNED(cgam_net) net = NULL;
     cgam_layer_opts o = cgam_layer_opts_default();
     CHECK_STATUS(env, cgam_net_new(env, &net));
     o.lagr = cgam_lagr_find("softmax");
@@ -110,14 +109,13 @@ TEST_ENV(iteration_and_decomposition_agree)
     CHECK_STATUS(env, cgam_net_eigen(net, x, NULL, N + D, 0, all, &info));
     assert_true(info.all);
     CHECK_CLOSE_ALL(few, all, 3, 1e-8);
-    cgam_net_free(net);
 }
 
 /* A pitchfork: tanh units with self-excitation w. At 0 the leading eigenvalue is w - 1. */
 TEST_ENV(the_sign_of_the_leading_eigenvalue_decides_stability)
 {
     for (double w = 0.5; w < 2; w += 1) {
-        cgam_net *net;
+        OWNED(cgam_net) net = NULL;
         const cgam_op *op;
         cgam_layer_opts o = cgam_layer_opts_default();
         o.lagr = cgam_lagr_find("tanh");
@@ -136,6 +134,5 @@ TEST_ENV(the_sign_of_the_leading_eigenvalue_decides_stability)
         if (w < 1) CHECK_CLOSE(x, 0, 1e-7);
         else CHECK_CLOSE(x, w * tanh(x), 1e-7);
         assert_true(w < 1 || x > 0.5);
-        cgam_net_free(net);
     }
 }

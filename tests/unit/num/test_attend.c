@@ -8,6 +8,8 @@
 #include "num/cpu/f32.h"
 #include "num/cpu/widen.h"
 
+#include "support/owned.h"
+
 enum { LEADERS_MAX = 40 };
 
 typedef struct scene {
@@ -294,7 +296,7 @@ TEST(far_peaks_change_no_bit_whatever_the_threads)
         for (int threads = 1; threads <= 4; threads++) {
             cgam_env_opts opts = cgam_env_opts_default();
             opts.threads = threads;
-            cgam_env *env;
+            OWNED(cgam_env) env = NULL;
             CHECK_STATUS(NULL, cgam_env_new(&opts, &env));
             attend(env, &x, true, threads == 1 ? &want : &got);
             if (threads == 1 && !x.size) judge(&x, 0, &want);
@@ -305,7 +307,6 @@ TEST(far_peaks_change_no_bit_whatever_the_threads)
                 assert_true(got.skipped == want.skipped && got.soft.squares == want.soft.squares);
                 assert_memory_equal(got.readout, want.readout, D * sizeof(double));
             }
-            cgam_env_free(env);
         }
         dense_reset();
     }
@@ -390,13 +391,12 @@ TEST(a_batch_has_the_same_bits_on_any_threads)
     for (int t = 0; t < 2; t++) {
         cgam_env_opts opts = cgam_env_opts_default();
         opts.threads = t ? 3 : 1;
-        cgam_env *env;
+        OWNED(cgam_env) env = NULL;
         CHECK_STATUS(NULL, cgam_env_new(&opts, &env));
         for (int v = 0; v < COUNT; v++)
             out[t][v] = (cgam_attend_out){.leader = (cgam_leader *)(void *)dense_room(18),
                                           .readout = dense_room(D)};
         CHECK_STATUS(env, cgam_attend_many(env, &in, out[t]));
-        cgam_env_free(env);
     }
     for (int v = 0; v < COUNT; v++) {
         assert_true(out[0][v].soft.sum == out[1][v].soft.sum && out[0][v].above == out[1][v].above);
@@ -486,7 +486,7 @@ TEST(threads_and_company_change_no_bit)
     for (int threads = 1; threads <= 5; threads += 2) {
         cgam_env_opts opts = cgam_env_opts_default();
         opts.threads = threads;
-        cgam_env *env;
+        OWNED(cgam_env) env = NULL;
         CHECK_STATUS(NULL, cgam_env_new(&opts, &env));
         attend(env, &x, true, threads == 1 ? want : got);
         for (int v = 0; v < 4 && threads > 1; v++) {
@@ -505,7 +505,6 @@ TEST(threads_and_company_change_no_bit)
             attend(env, &y, true, got);
             assert_true(got[0].soft.sum == want[v].soft.sum && got[0].soft.top == want[v].soft.top);
         }
-        cgam_env_free(env);
     }
     dense_reset();
 }

@@ -11,6 +11,8 @@
 
 #include <stdatomic.h>
 
+#include "support/owned.h"
+
 typedef enum context { NONE, SHARED, OWN, CONTEXTS } context;
 
 typedef struct scene {
@@ -97,7 +99,7 @@ static void judge(int64_t v, double tol)
 TEST(the_sketch_changes_nothing)
 {
     cgam_rng rng = cgam_rng_stream(43, 0);
-    cgam_env *env = object_env(3);
+    OWNED(cgam_env) env = object_env(3);
     int64_t done = 0, fell = 0, all = 0, scored = 0;
     for (int i = 0; cgam_cpu_all[i].name; i++) {
         if (!cgam_cpu_all[i].usable()) continue;
@@ -127,13 +129,12 @@ TEST(the_sketch_changes_nothing)
                   (long long)done, (long long)fell, (double)scored / (double)all);
     CHECK_LE((double)fell, 0.8 * (double)done); /* small banks are read whole */
     CHECK_LE((double)scored, 0.3 * (double)all);
-    cgam_env_free(env);
 }
 
 /* A batch whose lists fill up: rows of rising scores, so that each is a leader when it is met. */
 TEST(rising_rows_fill_no_list)
 {
-    cgam_env *env = object_env(2);
+    OWNED(cgam_env) env = object_env(2);
     cgam_rng rng = cgam_rng_stream(48, 0);
     int64_t fell = 0;
     for (int t = 0; t < 6; t++) {
@@ -163,7 +164,6 @@ TEST(rising_rows_fill_no_list)
     }
     print_message("%lld of 240 fell back\n", (long long)fell);
     CHECK_LE((double)fell, 120); /* those whose focus is in the crowd */
-    cgam_env_free(env);
 }
 
 /* Scores in double that were asked for. */
@@ -182,7 +182,7 @@ TEST(a_batch_scores_no_row_twice)
 {
     enum { N = 6000, D = 24, COUNT = 20 };
     cgam_rng rng = cgam_rng_stream(51, 0);
-    cgam_env *env = object_env(2);
+    OWNED(cgam_env) env = object_env(2);
     cgam_f64 f64 = *cgam_cpu_best()->f64;
     cgam_cpu cpu = *cgam_cpu_best();
     f64.dot[CGAM_F32] = counting_dot;
@@ -210,7 +210,6 @@ TEST(a_batch_scores_no_row_twice)
     }
     assert_int_equal(looks, want);
     cgam_sketch_free(env, sketch);
-    cgam_env_free(env);
     dense_reset();
 }
 
@@ -223,7 +222,7 @@ TEST(threads_do_not_change_a_bit)
         make(&rng, cgam_cpu_best(), t % 3 ? 3000 : 9000, 20, t % 2 ? 2 : many,
              (context)(t % CONTEXTS));
         for (int threads = 1; threads <= 4; threads += 3) {
-            cgam_env *env = object_env(threads);
+            OWNED(cgam_env) env = object_env(threads);
             cgam_sketch *sketch;
             CHECK_STATUS(env, cgam_sketch_new(env, &x.Z, x.norm, &sketch));
             memset(x.told, 0, sizeof x.told);
@@ -235,7 +234,6 @@ TEST(threads_do_not_change_a_bit)
                 assert_true(first[v].known == x.told[v].known);
             }
             cgam_sketch_free(env, sketch);
-            cgam_env_free(env);
         }
         dense_reset();
     }

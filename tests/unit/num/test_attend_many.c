@@ -10,6 +10,8 @@
 #include "num/cpu/widen.h"
 #include "num/gemm_pass.h"
 
+#include "support/owned.h"
+
 enum { LEADERS = 5, QUERIES_MAX = 80 };
 typedef enum context { NONE, SHARED, OWN, CONTEXTS } context;
 
@@ -127,7 +129,7 @@ static void check(cgam_env *env, scene *x, bool reads)
 
 TEST(every_shape_and_type_agrees)
 {
-    cgam_env *env = object_env(2);
+    OWNED(cgam_env) env = object_env(2);
     for (int i = 0; cgam_cpu_all[i].name; i++) {
         const cgam_cpu *cpu = &cgam_cpu_all[i];
         if (!cpu->usable()) continue;
@@ -158,7 +160,6 @@ TEST(every_shape_and_type_agrees)
         }
     }
     assert_true(in_f32 > 300);
-    cgam_env_free(env);
 }
 
 /* Far peaks, late ones, masks, and rows of denormals. */
@@ -198,7 +199,7 @@ TEST_ENV(extremes_are_no_trouble)
 TEST(close_races_are_decided_in_double)
 {
     enum { ROWS = 2000, WIDE = 200, COUNT = 9 };
-    cgam_env *env = object_env(2);
+    OWNED(cgam_env) env = object_env(2);
     cgam_rng rng = cgam_rng_stream(85, 0);
     scene x = make(&rng, cgam_cpu_best(), CGAM_F32, ROWS, WIDE, COUNT, NONE);
     float *rows = (float *)(void *)dense_room(ROWS * x.Z.stride);
@@ -224,7 +225,6 @@ TEST(close_races_are_decided_in_double)
                 assert_int_equal(got[v].leader[k].row, want[v].leader[k].row);
     }
     check(env, &x, true);
-    cgam_env_free(env);
 }
 
 TEST_ENV(what_overflows_f32_is_answered_in_double)
@@ -260,7 +260,7 @@ TEST(threads_change_no_bit)
         cgam_attend_out first[QUERIES_MAX], got[QUERIES_MAX];
         x.in.Z = &x.Z;
         for (int threads = 1; threads <= 4; threads++) {
-            cgam_env *env = object_env(threads);
+            OWNED(cgam_env) env = object_env(threads);
             cgam_attend_out *out = threads == 1 ? first : got;
             room_for(&x, true, out);
             CHECK_STATUS(env, cgam_attend_many(env, &x.in, out));
@@ -270,7 +270,6 @@ TEST(threads_change_no_bit)
                 assert_int_equal(out[v].above, first[v].above);
                 assert_memory_equal(out[v].readout, first[v].readout, (size_t)d * sizeof(double));
             }
-            cgam_env_free(env);
         }
         dense_reset();
     }

@@ -8,6 +8,8 @@
 #include "num/dplr.h"
 #include "num/rounding.h"
 
+#include "support/owned.h"
+
 #define U 0x1p-53
 static const double NEAR = 1e-5; /* the slack that bounds have for their own evaluation */
 
@@ -359,7 +361,7 @@ TEST(a_product_is_off_by_its_formula)
         double *T = dense_matrix(n, d, t.Z, D, s->a, NULL, 0), *Tx = dense_room(n);
         double norm = dense_distance(d, sum, dense_room(d)), nu = k / 2 % 2 ? nu_of(d) : 0;
         dense_score(n, n, T, x, Tx);
-        cgam_dplr *S = NULL;
+        OWNED(cgam_dplr) S = NULL;
         CHECK_STATUS(env, cgam_dplr_new(env, s, &S));
         CHECK_STATUS(env, cgam_dplr_apply_bounded(env, s, S, x, y, e));
         double c = n < 512 ? 1 : (double)cgam_rows_chunks(&t.rows);
@@ -377,7 +379,6 @@ TEST(a_product_is_off_by_its_formula)
             CHECK_BOUND(e[i], want, NEAR);
             CHECK_CLOSE(y[i], Tx[i], e[i]);
         }
-        cgam_dplr_free(S);
     }
     dense_reset();
 }
@@ -391,7 +392,7 @@ TEST(an_inverse_is_bounded_by_its_residual)
         t.Z[0] = t.Z[2] = 1;
         t.D[0] = t.D[1] = delta;
         const cgam_dplr_spec *s = placed(&t);
-        cgam_dplr *S;
+        OWNED(cgam_dplr) S = NULL;
         CHECK_STATUS(env, cgam_dplr_new(env, s, &S));
         CHECK_STATUS(env, cgam_dplr_matrix(env, s, T, &error));
         CHECK_STATUS(env, cgam_dplr_inverse_norm(S, s, &bound));
@@ -401,7 +402,6 @@ TEST(an_inverse_is_bounded_by_its_residual)
         /* the products of T R are off by gamma of their terms, which are 1 / delta */
         if (k < 2) CHECK_LE(bound, R / (1 - rest - 8 * gamma_of(6) / delta) * (1 + NEAR));
         if (k == 1) assert_true(rest > 0.1);
-        cgam_dplr_free(S);
         dense_reset();
     }
 }
@@ -461,7 +461,7 @@ TEST(solutions_are_off_by_their_formula)
             gain += (double)(inverse[j] * inverse[j]);
         }
         gain = m ? sqrt(gain) : 1;
-        cgam_dplr *S;
+        OWNED(cgam_dplr) S = NULL;
         CHECK_STATUS(env, cgam_dplr_new(env, s, &S));
         assert_int_equal(cgam_dplr_border(S, NULL), m);
         assert_true(isinf(cgam_dplr_solve_gain(S)) == (m > 0));
@@ -505,7 +505,6 @@ TEST(solutions_are_off_by_their_formula)
         if (m) f[d] += 1;
         CHECK_STATUS(env, cgam_dplr_reduce_off(S, v, 0, f + d, e, z + d, &off, &off_edge));
         if (m) CHECK_BOUND(off_edge, gain, NEAR);
-        cgam_dplr_free(S);
     }
     dense_reset();
 }
@@ -522,7 +521,7 @@ TEST(a_gain_is_bounded_by_its_residual)
         t.spec.D = NULL;
         t.spec.level = 1;
         const cgam_dplr_spec *s = placed(&t);
-        cgam_dplr *S;
+        OWNED(cgam_dplr) S = NULL;
         CHECK_STATUS(env, cgam_dplr_new(env, s, &S));
         CHECK_STATUS(env, cgam_dplr_prove_gain(S));
         double off, edge, e[2] = {0, 0}, v[2] = {1, 0}, R = sqrt(2) * (load - 1);
@@ -532,7 +531,6 @@ TEST(a_gain_is_bounded_by_its_residual)
         if (k == 2) assert_true(isinf(edge) && left > 0.5);
         else CHECK_REL(edge, R / (1 - left), k ? 2e-2 : 5e-3);
         if (k == 1) assert_true(left > 0.1);
-        cgam_dplr_free(S);
         dense_reset();
     }
 }
@@ -543,7 +541,7 @@ static cgam_status every_proof(cgam_env *other, void *arg)
 {
     const cgam_dplr_spec *s = arg;
     int64_t n = s->Z->n, d = s->Z->d;
-    cgam_dplr *S = NULL;
+    OWNED(cgam_dplr) S = NULL;
     double under = 1e-3, bound, off, x[400] = {0}, y[400], e[400], first[8] = {0};
     bool proved, nothing;
     cgam_status status = cgam_dplr_new(other, s, &S);
@@ -558,7 +556,6 @@ static cgam_status every_proof(cgam_env *other, void *arg)
         if (status == CGAM_OK)
             status = cgam_dplr_reduce_off(S, first, 0, first, first, first, &off, &off);
     }
-    cgam_dplr_free(S);
     return status;
 }
 

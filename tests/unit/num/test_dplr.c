@@ -8,6 +8,8 @@
 
 #include "num/dplr.h"
 
+#include "support/owned.h"
+
 typedef struct problem {
     int64_t n, d;
     double *Z, *D, *norm2, *w;
@@ -62,7 +64,7 @@ static int check(cgam_rng *rng, const problem *t)
         if (fabs(values[i]) < fabs(values[closest])) closest = i;
     }
     cgam_dplr_spec spec = spec_of(t);
-    cgam_dplr *S;
+    OWNED(cgam_dplr) S = NULL;
     CHECK_STATUS(env, cgam_dplr_new(env, &spec, &S));
 
     double *x = dense_normals(rng, n, 1), *y = dense_room(n), *product = dense_room(n), reported;
@@ -89,7 +91,6 @@ static int check(cgam_rng *rng, const problem *t)
                    reported + 4e-16);
         }
     }
-    cgam_dplr_free(S);
     dense_reset();
     return regular;
 }
@@ -232,11 +233,10 @@ TEST(a_kernel_is_noticed)
         as_gate(&t);
         for (int64_t i = 0; i < n; i++) t.D[i] = 0;
         cgam_dplr_spec spec = spec_of(&t);
-        cgam_dplr *S;
+        OWNED(cgam_dplr) S = NULL;
         CHECK_STATUS(env, cgam_dplr_new(env, &spec, &S));
         assert_true(cgam_dplr_singular(S));
         assert_int_equal(cgam_dplr_negative(S), 0);
-        cgam_dplr_free(S);
         dense_reset();
     }
 }
@@ -274,7 +274,7 @@ TEST(the_pieces_make_a_solve)
         double *T = dense_matrix(n, d, t.Z, t.D, t.a, NULL, 0);
         double norm = dense_norm(n, T);
         cgam_dplr_spec spec = spec_of(&t);
-        cgam_dplr *S;
+        OWNED(cgam_dplr) S = NULL;
         CHECK_STATUS(env, cgam_dplr_new(env, &spec, &S));
         assert_false(cgam_dplr_dense(S));
         const int64_t *border;
@@ -313,7 +313,6 @@ TEST(the_pieces_make_a_solve)
         check_off(S, g, edge_x, e, edge);
         error = dense_backward(n, T, norm, x, y); /* unrefined: loses eps / min |D| */
         expect(error <= 1e-14 / smallest, "streamed solve", error, 1e-14 / smallest);
-        cgam_dplr_free(S);
         dense_reset();
     }
     assert_true(bordered > 50);
@@ -333,8 +332,8 @@ TEST(the_inverse_reduces_alike)
         as_gate(&t);
         for (int64_t i = 0; k % 2 && i < d / 8 && i < 20; i++) t.D[3 * i] = i % 2 ? 0 : 1e-9;
         cgam_dplr_spec spec = spec_of(&t);
-        cgam_dplr *S;
-        cgam_dplr_inverse *M;
+        OWNED(cgam_dplr) S = NULL;
+        OWNED(cgam_dplr_inverse) M = NULL;
         CHECK_STATUS(env, cgam_dplr_new(env, &spec, &S));
         CHECK_STATUS(env, cgam_dplr_inverse_new(S, &M));
         m = cgam_dplr_border(S, NULL);
@@ -356,8 +355,6 @@ TEST(the_inverse_reduces_alike)
             CHECK_CLOSE_ALL(t1, t0, d, off);
             CHECK_CLOSE_ALL(y1, y0, m, off);
         }
-        cgam_dplr_inverse_free(M);
-        cgam_dplr_free(S);
         dense_reset();
     }
 }
@@ -370,11 +367,10 @@ TEST(an_estimate_of_cost_is_an_upper_bound)
         as_gate(&t);
         for (int64_t i = 0; i < t.n && i < t.d; i++) t.D[i] = 0;
         cgam_dplr_spec spec = spec_of(&t);
-        cgam_dplr *S;
+        OWNED(cgam_dplr) S = NULL;
         CHECK_STATUS(env, cgam_dplr_new(env, &spec, &S));
         double side = cgam_dplr_dense(S) ? (double)t.n : (double)(t.d + cgam_dplr_border(S, NULL));
         CHECK_LE(side * side, cgam_dplr_cost(&spec));
-        cgam_dplr_free(S);
         dense_reset();
     }
 }
@@ -383,13 +379,12 @@ static int factor_and_solve(cgam_env *other, void *arg)
 {
     const problem *t = arg;
     cgam_dplr_spec spec = spec_of(t);
-    cgam_dplr *S;
+    OWNED(cgam_dplr) S = NULL;
     double y[16];
-    cgam_status status = cgam_dplr_new(other, &spec, &S);
-    if (status == CGAM_OK) status = cgam_dplr_solve(S, t->D, y, NULL);
-    if (status == CGAM_OK) status = cgam_dplr_apply(S, t->D, y);
-    cgam_dplr_free(S);
-    return status;
+    TRY(cgam_dplr_new(other, &spec, &S));
+    TRY(cgam_dplr_solve(S, t->D, y, NULL));
+    TRY(cgam_dplr_apply(S, t->D, y));
+    return CGAM_OK;
 }
 
 TEST(solves_cope_with_every_failed_allocation)

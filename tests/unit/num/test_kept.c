@@ -3,6 +3,8 @@
 
 #include "num/dplr.h"
 
+#include "support/owned.h"
+
 typedef struct kept_case {
     cgam_rows rows;
     double *Z, *norm2, *D;
@@ -124,7 +126,7 @@ TEST(what_does_not_fit_is_refused)
         if (k == 9) kept.pivots = NULL;
         if (k == 10) kept.blocks--;
         if (k == 11) kept.blocks++;
-        cgam_dplr *T;
+        OWNED(cgam_dplr) T = NULL;
         cgam_dplr_inverse *M;
         CHECK_FAILS(env, CGAM_E_FORMAT, cgam_dplr_restore(env, &x.spec, &kept, &T, &M));
         assert_true(T == NULL && M == NULL);
@@ -136,7 +138,6 @@ TEST(what_does_not_fit_is_refused)
         kept.scalars[k] = 28;
         cgam_status status = cgam_dplr_restore(env, &x.spec, &kept, &T, NULL);
         assert_int_equal(status == CGAM_OK, T != NULL);
-        cgam_dplr_free(T);
     }
     cgam_dplr_spec other = x.spec;
     cgam_dplr *T;

@@ -7,6 +7,8 @@
 #include "num/cpu/widen.h"
 #include "num/rows.h"
 
+#include "support/owned.h"
+
 static cgam_env *env_of(int threads)
 {
     cgam_env_opts opts = cgam_env_opts_default();
@@ -63,7 +65,7 @@ TEST(chunks_cover_all_rows_once)
 
 TEST(products_are_the_sums_they_say)
 {
-    cgam_env *env = env_of(2);
+    OWNED(cgam_env) env = env_of(2);
     cgam_rng rng = cgam_rng_stream(3, 0);
     for (int k = 0; k < SIZES; k++) {
         for (int t = 0; t < CGAM_CPU_DTYPES; t++) {
@@ -86,13 +88,12 @@ TEST(products_are_the_sums_they_say)
             dense_reset();
         }
     }
-    cgam_env_free(env);
 }
 
 TEST(several_vectors_give_the_bits_of_each_alone)
 {
     enum { COUNT = 5 };
-    cgam_env *env = env_of(2);
+    OWNED(cgam_env) env = env_of(2);
     cgam_rng rng = cgam_rng_stream(3, 1);
     for (int k = 0; k < SIZES; k++) {
         int64_t n = sizes[k].n, d = sizes[k].d;
@@ -110,7 +111,6 @@ TEST(several_vectors_give_the_bits_of_each_alone)
         }
         dense_reset();
     }
-    cgam_env_free(env);
 }
 
 TEST(bits_do_not_depend_on_threads)
@@ -123,7 +123,7 @@ TEST(bits_do_not_depend_on_threads)
         double *x = dense_normals(&rng, d, 1), *w = dense_normals(&rng, n, 1);
         double *scores[3], *sums[3], *grams[3], *outers[3];
         for (int t = 0; t < 3; t++) {
-            cgam_env *env = env_of(threads[t]);
+            OWNED(cgam_env) env = env_of(threads[t]);
             scores[t] = dense_room(n);
             sums[t] = dense_room(d);
             grams[t] = dense_room(d * d);
@@ -138,7 +138,6 @@ TEST(bits_do_not_depend_on_threads)
                 CHECK_STATUS(env, cgam_rows_gram_outer(env, &s.Z, outers[t]));
                 assert_memory_equal(outers[t], outers[0], (size_t)(n * n) * sizeof *x);
             }
-            cgam_env_free(env);
         }
         dense_reset();
     }
@@ -146,7 +145,7 @@ TEST(bits_do_not_depend_on_threads)
 
 TEST(gram_matrices_are_their_sums)
 {
-    cgam_env *env = env_of(2);
+    OWNED(cgam_env) env = env_of(2);
     cgam_rng rng = cgam_rng_stream(3, 3);
     static const struct {
         int64_t n, d, pad;
@@ -180,7 +179,6 @@ TEST(gram_matrices_are_their_sums)
                             (double)(d + 4) * 0x1p-53 * sqrt(G[i * n + i] * G[j * n + j]));
         dense_reset();
     }
-    cgam_env_free(env);
 }
 
 TEST(dot_and_norm_keep_their_digits)
@@ -218,7 +216,7 @@ static bool at_once(void *user)
 TEST(products_stop_on_request)
 {
     cgam_env_opts opts = {.threads = 2, .interrupted = at_once};
-    cgam_env *env;
+    OWNED(cgam_env) env = NULL;
     CHECK_STATUS(NULL, cgam_env_new(&opts, &env));
     cgam_rng rng = cgam_rng_stream(3, 5);
     sample s = make(&rng, CGAM_F64, 600, 4, 0, false);
@@ -226,7 +224,6 @@ TEST(products_stop_on_request)
     CHECK_FAILS(env, CGAM_E_INTERRUPTED, cgam_rows_score(env, &s.Z, x, y));
     CHECK_FAILS(env, CGAM_E_INTERRUPTED, cgam_rows_combine(env, &s.Z, x, y));
     CHECK_FAILS(env, CGAM_E_INTERRUPTED, cgam_rows_gram(env, &s.Z, NULL, y, 4));
-    cgam_env_free(env);
     dense_reset();
 }
 

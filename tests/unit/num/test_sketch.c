@@ -8,6 +8,8 @@
 #include "num/cpu/widen.h"
 #include "num/sketch.h"
 
+#include "support/owned.h"
+
 static int8_t *bytes(cgam_rng *rng, int64_t count, int most, bool extreme)
 {
     int8_t *x = (int8_t *)(void *)dense_room(count / 8 + 16);
@@ -250,7 +252,7 @@ static double worst_of(cgam_env *env, cgam_rng *rng, const cgam_cpu *cpu, cgam_d
 TEST(scores_are_within_the_bound)
 {
     static const double units[] = {1, 1e-5, 1e7, 1e-12};
-    cgam_env *env = object_env(2);
+    OWNED(cgam_env) env = object_env(2);
     cgam_rng rng = cgam_rng_stream(42, 0);
     double worst = 0;
     for (int i = 0; cgam_cpu_all[i].name; i++) {
@@ -267,7 +269,6 @@ TEST(scores_are_within_the_bound)
         }
     }
     CHECK_LE(0.2, worst); /* it is not a bound of anything else */
-    cgam_env_free(env);
 }
 
 /* Where all of a row is rounded the same way, and the query goes that way, the bound is met. */

@@ -7,6 +7,8 @@
 
 #include <pthread.h>
 
+#include "support/owned.h"
+
 enum { N = 2600, D = 2, NUMBERS = 40 };
 static double x[N], y[N];
 
@@ -119,7 +121,7 @@ static void *work_of_rank(void *arg)
 {
     part *p = arg;
     cgam_ranks ranks = ranks_of(&p->seat);
-    cgam_env *own = object_env(1);
+    OWNED(cgam_env) own = object_env(1);
     cgam_rows Z = rows_of();
     cgam_shard *shard = NULL;
     assert_int_equal(cgam_shard_new(own, &ranks, &Z, &shard), CGAM_OK);
@@ -129,7 +131,6 @@ static void *work_of_rank(void *arg)
     p->bytes = ranks.traffic.bytes;
     leave(p->seat.line);
     cgam_shard_free(own, shard);
-    cgam_env_free(own);
     return NULL;
 }
 

@@ -9,6 +9,8 @@
 #include <cgam/io.h>
 #include <unistd.h>
 
+#include "support/owned.h"
+
 static char folder[] = "/tmp/cgam-catalog-XXXXXX"; /* the working directory */
 
 /* Opens the catalog that words of a command line give. */
@@ -17,15 +19,14 @@ static cgam_status open_words(cgam_env *on, const char *line, cgam_catalog *cata
     char text[300], *rest = text;
     const char *words[20];
     int count = 0;
-    cgam_args *args = NULL;
+    OWNED(cgam_args) args = NULL;
     *catalog = (cgam_catalog){0};
     snprintf(text, sizeof text, "%s", line);
     while (rest) words[count++] = strsep(&rest, " ");
-    cgam_status status = cgam_args_parse(on, &cgam_verb_serve, count, words, &args);
+    TRY(cgam_args_parse(on, &cgam_verb_serve, count, words, &args));
     cgam_call call = {.env = on, .args = args, .verb = &cgam_verb_serve};
-    if (status == CGAM_OK) status = cgam_catalog_open(&call, on, catalog);
-    cgam_args_free(args);
-    return status;
+    TRY(cgam_catalog_open(&call, on, catalog));
+    return CGAM_OK;
 }
 
 /* A catalog of a bank with names, and a root; a text with their paths, which are hidden. */

@@ -12,6 +12,8 @@
 #include <pthread.h>
 #include <sys/stat.h>
 
+#include "support/owned.h"
+
 static char folder[] = "/tmp/cgam-server-XXXXXX", root[64], packed[64];
 /* What the server says when it listens. */
 static char said[300];
@@ -26,17 +28,16 @@ static bool has_said(void *before)
 /* The server, until it is to stop. */
 static cgam_status serve(cgam_env *env, const cgam_stop *until, int count, const char *const *words)
 {
-    cgam_args *args = NULL;
-    cgam_status status = cgam_args_parse(env, &cgam_verb_serve, count, words, &args);
+    OWNED(cgam_args) args = NULL;
+    TRY(cgam_args_parse(env, &cgam_verb_serve, count, words, &args));
     cgam_call call = {.env = env, .args = args, .verb = &cgam_verb_serve, .out = out};
     call.doc = json_object();
     const cgam_stop *before = cgam_stop_set(until);
-    if (status == CGAM_OK && !call.doc) status = cgam_fail_nomem(env, "the document");
-    if (status == CGAM_OK) status = cgam_serve_run(&call);
+    if (!call.doc) TRY(cgam_fail_nomem(env, "the document"));
+    TRY(cgam_serve_run(&call));
     cgam_stop_set(before);
     json_decref(call.doc);
-    cgam_args_free(args);
-    return status;
+    return CGAM_OK;
 }
 
 static int start_and_end(cgam_env *env, void *arg)
@@ -153,11 +154,10 @@ static char *text_of(const question *q)
 /* An error as clients are promised it: one line in a document. */
 static bool is_error(void)
 {
-    json_t *doc = json_loadb(client.body, client.body_size, 0, NULL);
+    OWNED(json_t) doc = json_loadb(client.body, client.body_size, 0, NULL);
     const char *error = json_string_value(json_object_get(doc, "error"));
     bool fine = client.code >= 400 && error && !strchr(error, '\n') &&
                 json_integer_value(json_object_get(doc, "status")) == (client.code < 500 ? 2 : 3);
-    json_decref(doc);
     return fine;
 }
 
@@ -199,7 +199,7 @@ static int ask_failing(const question *q, const char *call)
 TEST(an_answer_is_right_or_none)
 {
     pthread_t thread;
-    cgam_env *env = object_env(1);
+    OWNED(cgam_env) env = object_env(1);
     void *status;
     int wrong = 0;
     rewind(out);
@@ -218,7 +218,6 @@ TEST(an_answer_is_right_or_none)
     pthread_join(thread, &status);
     assert_int_equal(*(cgam_status *)status, CGAM_OK);
     assert_int_equal(wrong, 0);
-    cgam_env_free(env);
 }
 
 static int enter(void **state)

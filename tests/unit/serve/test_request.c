@@ -3,6 +3,8 @@
 #include "support/failing_alloc.h"
 #include "support/objects.h"
 
+#include "support/owned.h"
+
 static char id[] = "demo", path[] = CGAM_DEMO_PREFIX, root[] = "/somewhere/below";
 static cgam_catalog_entry demo = {CGAM_INPUT_BANK, id, path};
 
@@ -108,12 +110,11 @@ static void is_refused(const cgam_verb *verb, const cgam_param *p, void *user)
 
 TEST(no_option_takes_a_path)
 {
-    cgam_env *env = object_env(1);
+    OWNED(cgam_env) env = object_env(1);
     for (int writes = 0; writes < 2; writes++) {
         cgam_catalog catalog = catalog_of(env, writes);
         assert_true(for_each(is_refused, &catalog) > 100);
     }
-    cgam_env_free(env);
 }
 
 static int read_all(cgam_env *env, void *arg)
