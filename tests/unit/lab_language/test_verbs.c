@@ -1,6 +1,6 @@
 /* ctest: timeout=600
- * The lm verbs from outside, on a tiny model: documents, files, and one clear line for each thing
- * that can be wrong. */
+ * The lm verbs from outside, on a tiny model: what two runs share, and one clear line for each thing that can be wrong.
+ * The documents themselves are held by tests/golden. */
 #include "io/json.h"
 #include "unit/lab_language/verbs.h"
 
@@ -9,47 +9,6 @@
 static int64_t whole(const json_t *doc, const char *key)
 {
     return json_integer_value(json_object_get(doc, key));
-}
-
-TEST(a_capture_is_resumed_and_exported)
-{
-    need_tiny_model();
-    json_t *doc = ask("lm capture " PROMPTS "--shots 0,2 --store s.db");
-    const json_t *capture = json_object_get(doc, "capture");
-    assert_int_equal(whole(capture, "computed"), 48);
-    json_decref(doc);
-    doc = ask("lm capture " PROMPTS "--shots 0,2,3 --store s.db");
-    capture = json_object_get(doc, "capture");
-    assert_int_equal(whole(capture, "found"), 48);
-    assert_int_equal(whole(capture, "computed"), 24);
-    json_decref(doc);
-    doc = ask("lm store --store s.db --check --export states.npy");
-    assert_int_equal(whole(doc, "exported_rows"), 72);
-    assert_true(json_is_true(json_object_get(json_object_get(doc, "check"), "sound")));
-    json_decref(doc);
-}
-
-TEST(prompts_of_ones_own_are_captured)
-{
-    need_tiny_model();
-    folder_write("p.txt", "The capital of France is\n\nthe film\n");
-    folder_write("p.jsonl", "{\"prompt\": \"the film\", \"label\": \"good\"}\n"
-                            "{\"prompt\": \"two\\nlines\"}\n");
-    json_t *doc = ask("lm capture --model m.gguf --prompts p.txt --store own.db");
-    assert_int_equal(whole(json_object_get(doc, "capture"), "computed"), 2);
-    assert_int_equal(whole(doc, "queries"), 2);
-    json_decref(doc);
-    doc = ask("lm capture --model m.gguf --prompts p.jsonl --store own.db");
-    assert_int_equal(whole(json_object_get(doc, "capture"), "found"), 1);
-    assert_int_equal(whole(json_object_get(doc, "capture"), "computed"), 1);
-    json_decref(doc);
-    refuse(2, "--prompts and --shots exclude each other", "",
-           "lm capture --model m.gguf --prompts p.txt --shots 2 --store own.db");
-    refuse(2, "--prompts and --order exclude each other", "",
-           "lm capture --model m.gguf --prompts p.txt --order cycled --store own.db");
-    folder_write("p.bad", "{\"prompt\": 1}\n");
-    refuse(2, "p.bad:1: no text under \"prompt\"", "",
-           "lm capture --model m.gguf --prompts p.bad --store own.db");
 }
 
 TEST(answers_that_cannot_be_told_apart_are_not_measured)
@@ -190,52 +149,6 @@ TEST(accuracies_spread_over_seeds)
     refuse(2, "seeds: 4 is there twice", "", "lm study --model nowhere.gguf --seeds 4,5,4");
 }
 
-TEST(a_bank_is_written)
-{
-    need_tiny_model();
-    OWNED(json_t) doc = ask("lm bank --model m.gguf --out bank.npy --lens gain");
-    assert_int_equal(whole(doc, "n"), tiny_vocab());
-    assert_int_equal(whole(doc, "d"), 64);
-    assert_true(json_is_real(json_object_get(doc, "alpha_crit")));
-    json_decref(ask("inspect --bank bank.npy"));
-}
-
-TEST(neff_has_a_curve_for_each_number_of_shots)
-{
-    need_tiny_model();
-    OWNED(json_t) doc = ask("lm neff " PROMPTS "--shots 2 --exact --out neff");
-    assert_string_equal(cgam_json_get_text(doc, "out"), "neff");
-    const json_t *files = json_object_get(doc, "files");
-    assert_string_equal(json_string_value(json_array_get(files, 0)), "neff.csv");
-    const json_t *curves = json_object_get(doc, "curves");
-    assert_int_equal(json_array_size(curves), 2);
-    for (size_t i = 0; i < 2; i++) {
-        const json_t *c = json_array_get(curves, i);
-        assert_string_equal(json_string_value(json_object_get(c, "kind")), i ? "icl" : "zero");
-        assert_int_equal(json_array_size(json_object_get(c, "entropy")), 4);
-        for (size_t l = 0; l < 4; l++) {
-            double e = json_number_value(json_array_get(json_object_get(c, "entropy"), l));
-            double p = json_number_value(json_array_get(json_object_get(c, "ipr"), l));
-            assert_true(e >= 1 && e <= tiny_vocab() && p >= 1);
-            CHECK_LE(p, e * (1 + 1e-12)); /* Renyi's entropies fall with their order */
-        }
-    }
-}
-
-TEST(a_probe_has_a_curve_for_each_number_of_shots)
-{
-    need_tiny_model();
-    json_t *doc = ask("lm probe " PROMPTS "--shots 2 --exact --out probe");
-    const json_t *curve = json_array_get(json_object_get(doc, "curves"), 1);
-    for (size_t l = 0; l < 4; l++) {
-        double p = json_number_value(json_array_get(json_object_get(curve, "separability"), l));
-        double c = json_number_value(json_array_get(json_object_get(curve, "alignment"), l));
-        assert_true(p >= 0 && p <= 1 && c >= -1 && c <= 1);
-    }
-    json_decref(doc);
-    refuse(2, "a probe needs classes", "", "lm probe --model m.gguf --dataset facts --shots 2");
-}
-
 TEST(steering_with_no_coupling_changes_nothing)
 {
     need_tiny_model();
@@ -254,67 +167,6 @@ TEST(steering_with_no_coupling_changes_nothing)
             /* the last token is the same with and without demonstrations, so is its embedding */
             if (l == 0) CHECK_CLOSE(p, base, 1e-12);
         }
-    }
-}
-
-TEST(a_study_is_its_parts)
-{
-    need_tiny_model();
-    json_t *doc = ask("lm study " PROMPTS "--shots 2 --exact --store u.db --out study");
-    json_t *neff = ask("lm neff " PROMPTS "--shots 2 --exact --store u.db");
-    static const char *const keys[] = {"neff", "sweep", "steer", "probe"};
-    for (size_t i = 0; i < 4; i++) assert_true(json_is_object(json_object_get(doc, keys[i])));
-    assert_true(json_equal(json_object_get(json_object_get(doc, "neff"), "curves"),
-                           json_object_get(neff, "curves")));
-    assert_string_equal(
-        json_string_value(json_object_get(json_object_get(doc, "steer"), "dataset")), "facts");
-    /* every prompt of the probe had been run before */
-    const json_t *capture = json_object_get(json_object_get(doc, "probe"), "capture");
-    assert_int_equal(whole(capture, "computed"), 0);
-    json_decref(doc);
-    json_decref(neff);
-    doc = ask("lm study --model m.gguf --dataset facts --queries 10 --shots 2 --exact");
-    assert_true(json_is_null(json_object_get(doc, "probe")));
-    json_decref(doc);
-}
-
-TEST(a_sweep_has_what_readers_rely_on)
-{
-    need_tiny_model();
-    OWNED(json_t) doc = ask("lm sweep " PROMPTS "--shots 2,4 --exact --store s.db --out sweep");
-    OWNED(json_t) again = ask("lm sweep " PROMPTS "--shots 2,4 --exact --store s.db");
-    const json_t *shots = json_object_get(doc, "shots");
-    assert_int_equal(json_array_size(shots), 2);
-    for (size_t i = 0; i < 2; i++) {
-        const json_t *e = json_array_get(shots, i);
-        static const char *const names[] = {"restricted", "full"};
-        for (int k = 0; k < 2; k++) {
-            const json_t *best = json_object_get(json_object_get(e, "best"), names[k]);
-            double accuracy = json_number_value(json_object_get(best, "accuracy"));
-            assert_int_equal(json_array_size(json_object_get(best, "lambda")), 2);
-            CHECK_LE(json_number_value(json_object_get(best, "held_out")), accuracy);
-            CHECK_LE(json_number_value(json_object_get(json_object_get(e, "zero_shot"), names[k])),
-                     accuracy);
-            assert_true(whole(best, "context_layer") < 4 && whole(best, "query_layer") < 4);
-        }
-        const json_t *c = json_object_get(e, "controls");
-        /* A shared context over two labels is a border for each half: none can do better. */
-        const json_t *restricted = json_object_get(json_object_get(e, "best"), "restricted");
-        CHECK_LE(json_number_value(json_object_get(restricted, "accuracy")),
-                 json_number_value(json_object_get(json_object_get(c, "threshold"), "bound")));
-        static const char *const controls[] = {"centred", "threshold", "label_mean", "flipped",
-                                               "other_task"};
-        for (size_t k = 0; k < 5; k++) assert_true(json_is_object(json_object_get(c, controls[k])));
-        /* The same from the store as from the model. */
-        const json_t *other = json_array_get(json_object_get(again, "shots"), i);
-        assert_true(json_equal(json_object_get(e, "best"), json_object_get(other, "best")));
-    }
-    static const char *const files[] = {"sweep.csv", "sweep_steps.csv", "sweep_grid.csv",
-                                        "per_query.csv", "sweep.json"};
-    for (size_t i = 0; i < 4; i++) {
-        char path[160];
-        snprintf(path, sizeof path, "%s/sweep/%s", folder_path(), files[i]);
-        assert_int_equal(access(path, R_OK), 0);
     }
 }
 
@@ -408,7 +260,15 @@ TEST(what_is_wrong_is_said_in_one_line)
            "lm capture " PROMPTS "--shots 1.5 --store t.db");
     refuse(2, "--dataset and --eval exclude each other", "",
            "lm capture " PROMPTS "--dataset facts --store t.db");
-    refuse(2, "a sweep needs demonstrations", "", "lm sweep " PROMPTS "--shots 0");
+    folder_write("p.txt", "The capital of France is\n\nthe film\n");
+    folder_write("p.bad", "{\"prompt\": 1}\n");
+    refuse(2, "--prompts and --shots exclude", "",
+           "lm capture --model m.gguf --prompts p.txt --shots 2 --store own.db");
+    refuse(2, "--prompts and --order exclude", "",
+           "lm capture --model m.gguf --prompts p.txt --order cycled --store own.db");
+    refuse(2, "p.bad:1: ", "", "lm capture --model m.gguf --prompts p.bad --store own.db");
+    refuse(2, "a probe needs", "", "lm probe --model m.gguf --dataset facts --shots 2");
+    refuse(2, "a sweep needs", "", "lm sweep " PROMPTS "--shots 0");
     refuse(2, "--store is missing", "", "lm capture " PROMPTS);
     refuse(2, "x.gguf: a GGUF file, but not of a language model",
            "printf 'GGUF\\003\\000\\000\\000%016d' 0 | tr 0 '\\000' >x.gguf;",

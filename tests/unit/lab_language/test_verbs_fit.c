@@ -16,28 +16,14 @@ static void check_way(const json_t *doc, const char *name)
     assert_true(json_is_number(json_object_get(way, "r2")));
 }
 
-TEST(a_fit_says_what_it_must)
+TEST(a_fit_from_the_last_layer_is_the_demonstrations)
 {
     need_tiny_model();
     json_t *doc = ask("lm fit " PROMPTS "--shots 0,2 --exact --store f.db --out P.safetensors "
                       "--folder out");
-    static const char *const ways[] = {"train", "held_out", "identity", "random",
-                                       "icl",   "mean",     "zero_shot"};
-    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) check_way(doc, ways[i]);
-    assert_string_equal(cgam_json_get_text(doc, "method"), "ridge");
-    assert_string_equal(cgam_json_get_text(doc, "from"), "context");
-    assert_string_equal(cgam_json_get_text(doc, "saved"), "P.safetensors");
-    assert_int_equal(cgam_json_get_int(doc, "layer"), 1); /* of 0 .. 3 */
-    assert_int_equal(cgam_json_get_int(doc, "queries"), 24);
-    assert_true(cgam_json_get_real(doc, "train.r2") > cgam_json_get_real(doc, "held_out.r2"));
-    assert_int_equal(cgam_json_get_int(doc, "k"), 2);
     CHECK_CLOSE(cgam_json_get_real(doc, "icl.r2"), 1, 0);
     CHECK_CLOSE(cgam_json_get_real(doc, "kl.icl"), 0, 1e-6);
-    assert_true(cgam_json_get_real(doc, "rho") > 0);
-    assert_int_equal(json_array_size(json_object_get(doc, "by_task")), 1);
-    assert_true(json_is_null(json_object_get(doc, "left_out")));
     const json_t *curve = json_object_get(doc, "curve");
-    assert_int_equal(json_array_size(json_object_get(curve, "layer")), 4);
     /* from the last layer x is y: P = I is all there is to find, and it answers as demonstrations do */
     CHECK_CLOSE(cgam_json_nth(curve, "identity_r2", 3), 1, 0);
     CHECK_CLOSE(cgam_json_nth(curve, "ridge_r2", 3), 1, 1e-9);

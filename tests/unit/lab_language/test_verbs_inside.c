@@ -9,31 +9,9 @@ static const char *file_at(const char *name)
     return path;
 }
 
-TEST(a_lens_shows_every_token_after_every_layer)
+TEST(a_lens_needs_a_prompt_that_fits)
 {
     need_tiny_model();
-    json_t *doc =
-        ask("lm lens --model m.gguf --prompt 'the capital of France is' --compare 'a film' "
-            "--top 3 --exact --out lens");
-    const json_t *views[] = {doc, json_object_get(doc, "compare")};
-    for (int v = 0; v < 2; v++) {
-        size_t tokens = json_array_size(json_object_get(views[v], "tokens"));
-        assert_true(tokens > 2 && json_array_size(json_object_get(views[v], "layers")) == 4);
-        for (size_t l = 0; l < 4; l++)
-            for (size_t t = 0; t < tokens; t++) {
-                const json_t *top =
-                    json_array_get(json_array_get(json_object_get(views[v], "top"), l), t);
-                assert_int_equal(json_array_size(top), 3);
-                double kl = json_number_value(
-                    json_array_get(json_array_get(json_object_get(views[v], "kl_final"), l), t));
-                int64_t rank = json_integer_value(
-                    json_array_get(json_array_get(json_object_get(views[v], "rank_final"), l), t));
-                assert_true(kl >= 0 && rank >= 0 && rank < tiny_vocab());
-                if (l == 3) assert_true(kl == 0 && rank == 0);
-            }
-    }
-    json_decref(doc);
-    assert_int_equal(access(file_at("lens/lens_compare.csv"), R_OK), 0);
     refuse(2, "top is 1000, the vocabulary has", "",
            "lm lens --model m.gguf --prompt x --top 1000");
     refuse(2, "tokens, the model's context is 200", "",
@@ -41,35 +19,15 @@ TEST(a_lens_shows_every_token_after_every_layer)
     refuse(2, "--prompt is missing", "", "lm lens --model m.gguf");
 }
 
-TEST(an_injection_has_what_readers_rely_on)
+TEST(an_injection_compares_as_many_tokens_as_it_needs)
 {
     need_tiny_model();
-    json_t *doc = ask("lm inject " PROMPTS "--shots 2 --exact --kinds add,replace --layers 1,3 "
-                      "--scales 1,2 --answer sequence --store i.db --out inject");
-    const json_t *e = json_array_get(json_object_get(doc, "shots"), 0);
-    static const char *const shares[] = {"zero_shot",
-                                         "icl",
-                                         "readout",
-                                         "best.held_out",
-                                         "by_kind.add.held_out",
-                                         "by_kind.replace.held_out",
-                                         "controls.random",
-                                         "controls.flipped",
-                                         "controls.other_task",
-                                         "controls.label_rows"};
-    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
-        double share = cgam_json_get_real(e, shares[i]);
-        assert_true(share >= 0 && share <= 1);
-    }
-    assert_int_equal(json_array_size(json_object_get(e, "inject")), 8);
-    assert_int_equal(access(file_at("inject/inject.csv"), R_OK), 0);
-    assert_int_equal(access(file_at("inject/inject.json"), R_OK), 0);
-    json_decref(doc);
     refuse(2, "layers: 7, the model has 0 to 3", "",
            "lm inject " PROMPTS "--shots 2 --exact --layers 7");
     /* classes that begin alike are told apart by all their tokens, unasked */
-    doc = ask("lm inject --model m.gguf --eval d.tsv --labels 'down=good film,up=good Paris' "
-              "--queries 8 --shots 2 --exact --kinds add --layers 1");
+    json_t *doc =
+        ask("lm inject --model m.gguf --eval d.tsv --labels 'down=good film,up=good Paris' "
+            "--queries 8 --shots 2 --exact --kinds add --layers 1");
     assert_string_equal(cgam_json_get_text(doc, "answer"), "sequence");
     json_decref(doc);
     doc = ask("lm inject " PROMPTS "--shots 2 --exact --kinds add --layers 1");
