@@ -267,8 +267,10 @@ CGAM_API cgam_route cgam_recall_route(const cgam_recall *plan, const cgam_recall
  * Matrices add weights in f32 over tiles of 288 rows, so 1 - p of a clear winner may be off by
  * 289 * 2^-24; a readout by 340 * 2^-24 of what the largest number of its 256 columns would make
  * (a hundredth is usual).
- * Winner, leaders, their gap and the target are always those of double, and so is a target's rank
- * among the leaders asked for; beyond them it is as f32 counts it. Who needs all digits of all scores
+ * Winner, leaders, the target and all three gaps are always those of double, and so is a target's rank
+ * among the leaders asked for; beyond them it is as f32 counts it. Whatever beta is, p is at most 1 and the p of
+ * leaders add up to 1 at most: scores that meet in one exponential come from one evaluation. Rows that together
+ * weigh no more than 2^-55 of a batch's leaders have no part in its sums. Who needs all digits of all scores
  * asks for r.
  *
  * Mode coupled begins on such banks in f32 and ends in double: what has converged is good to tol

@@ -239,7 +239,8 @@ static cgam_status recall_group(group *g)
                         .s = g->shared,
                         .focus = g->call->in->target ? g->call->in->target + g->call->from : NULL,
                         .leaders = g->leaders,
-                        .size = plan->can.f32 ? plan->can.size : 0,
+                        .size = plan->can.size,
+                        .f32 = plan->can.f32,
                         .pivot_max = plan->can.pivot_max,
                         .wary = bank->unread};
     cgam_status status = CGAM_OK;

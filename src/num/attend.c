@@ -37,7 +37,7 @@ typedef struct pass {
     const cgam_attend_in *in;
     const cgam_leader *focus; /* [count], NULL = none */
     part *parts;              /* [chunks, count] */
-    int64_t leaders;          /* kept a chunk */
+    int64_t leaders, best;    /* kept a chunk, and of b and s */
     bool f32;                 /* some query is scored in f32 */
     float *x32, *e32;         /* [count, ld] q and e laid out, NULL = none */
     bool *f32_query;          /* [count] this query is scored in f32 */
@@ -55,10 +55,11 @@ typedef struct tile {
     cgam_readout waits;
 } tile;
 
-static void two_scan(const cgam_f64 *k, cgam_two *best, const double *x, const tile *t)
+static void scan_best(const cgam_f64 *k, cgam_best *best, int64_t most, const double *x,
+                      const tile *t)
 {
-    if (best->row[1] >= 0 && !(k->largest(x, t->rows) > best->value[1])) return;
-    for (int64_t i = 0; i < t->rows; i++) cgam_two_take(best, x[i], t->begin + i);
+    if (!cgam_best_wants(best, most, k->largest(x, t->rows))) return;
+    for (int64_t i = 0; i < t->rows; i++) cgam_best_take(best, most, x[i], t->begin + i);
 }
 
 static const float *vector_f32(const pass *ps, int64_t v, const float *x32)
@@ -115,8 +116,8 @@ static double scan_scores(pass *ps, int64_t v, cgam_attend_part *p, const tile *
         if (in->count == 1 && p->leaders == ps->leaders) cgam_raise(&ps->floor, last->r);
     }
     if (gated) {
-        two_scan(k, &p->b, t->b, t);
-        two_scan(k, &p->s, t->s, t);
+        scan_best(k, &p->b, ps->best, t->b, t);
+        scan_best(k, &p->s, ps->best, t->s, t);
     }
     if (ps->focus && ps->focus[v].row >= 0 && highest >= ps->focus[v].r) {
         const cgam_leader *f = &ps->focus[v];
@@ -286,7 +287,7 @@ static bool join_chunks(const pass *ps, int64_t v, int64_t chunks, double *y,
         double shrink = 0;
         double gap = in->beta * (p->peak - total.soft.top);
         strange |= p->strange || isnan(p->is.soft.sum);
-        cgam_attend_join_lists(&total, ps->leaders, &p->is);
+        cgam_attend_join_lists(&total, ps->leaders, ps->best, &p->is);
         if (p->peak == -INFINITY) {
             /* nothing but masks */
         } else if (gap <= ps->drop) {
@@ -313,12 +314,15 @@ static void fill_answer(const pass *ps, int64_t v, const double *y, cgam_attend_
         out->readout[j] = y[j] / total.soft.sum;
     out->unsure = false;
     if (ps->f32 && ps->f32_query[v]) {
-        double last = total.leader[total.leaders - 1].r;
+        cgam_rough rough = {.off = cgam_attend_error(in, v, CGAM_F32_ERROR),
+                            .off_b = cgam_attend_error_raw(in, v, CGAM_F32_ERROR),
+                            .off_s = cgam_attend_error_gate(in, v, CGAM_F32_ERROR),
+                            .best = ps->best};
         for (int64_t k = 0; k < total.leaders; k++)
             total.leader[k].weight = exp(in->beta * (total.leader[k].r - total.soft.top));
         out->focus.weight = exp(in->beta * (out->focus.r - total.soft.top));
-        cgam_attend_put_right(in, v, 0, &total, &out->focus, NULL);
-        out->unsure = !cgam_attend_sure(in, &total, last, cgam_attend_error(in, v, CGAM_F32_ERROR));
+        out->unsure =
+            !cgam_attend_put_right(in, v, &rough, &total, &out->focus, NULL, &out->skipped).leaders;
     } else if (out->focus.row >= 0) {
         out->focus = cgam_attend_look(in, v, out->focus.row);
     }
@@ -326,19 +330,27 @@ static void fill_answer(const pass *ps, int64_t v, const double *y, cgam_attend_
     if (strange) out->soft.sum = NAN;
 }
 
+double cgam_attend_error_raw(const cgam_attend_in *in, int64_t v, double error)
+{
+    return error * in->size * cgam_array_norm(in->Z->d, in->q + v * in->Z->d);
+}
+
+double cgam_attend_error_gate(const cgam_attend_in *in, int64_t v, double error)
+{
+    if (!in->e) return 0;
+    return error * in->size * in->pivot_max * cgam_array_norm(in->Z->d, in->e + v * in->Z->d);
+}
+
 double cgam_attend_error(const cgam_attend_in *in, int64_t v, double error)
 {
-    double total = cgam_array_norm(in->Z->d, in->q + v * in->Z->d);
-    if (in->e)
-        total += in->lambda * in->pivot_max * cgam_array_norm(in->Z->d, in->e + v * in->Z->d);
-    return error * in->size * total;
+    return cgam_attend_error_raw(in, v, error) + in->lambda * cgam_attend_error_gate(in, v, error);
 }
 
 /* Does the bound in attend.h allow it? Sizes far from 1 could overflow. */
 bool cgam_attend_f32(const cgam_attend_in *in, int64_t v)
 {
     const cgam_rows *Z = in->Z;
-    if (Z->dtype == CGAM_F64 || !cgam_f32_holds(in->size)) return false;
+    if (!in->f32 || Z->dtype == CGAM_F64 || !cgam_f32_holds(in->size)) return false;
     if (in->e && !(in->pivot_max > 0)) return false;
     double q = cgam_array_norm(Z->d, in->q + v * Z->d);
     double e = in->e ? cgam_array_norm(Z->d, in->e + v * Z->d) : 0;
@@ -372,6 +384,7 @@ static cgam_status lay_out_f32(pass *ps)
     if (!ps->x32 || (in->e && !ps->e32)) return cgam_fail_nomem(ps->env, "a pass over the bank");
     ps->f32 = true;
     ps->leaders += CGAM_LEADERS_SPARE;
+    ps->best = CGAM_BEST;
     for (int64_t v = 0; v < in->count; v++) {
         if (!ps->f32_query[v]) continue;
         in->Z->cpu->f32->lay[in->Z->dtype](in->q + v * d, d, ps->x32 + v * ps->ld);
@@ -425,7 +438,7 @@ cgam_status cgam_attend(cgam_env *env, const cgam_attend_in *in, cgam_attend_out
     int64_t chunks = cgam_rows_chunks(in->Z), parts = chunks * in->count, d = in->Z->d;
     bool reads = false;
     for (int64_t v = 0; v < in->count; v++) reads |= out[v].readout != NULL;
-    pass ps = {.env = env, .in = in, .leaders = in->leaders};
+    pass ps = {.env = env, .in = in, .leaders = in->leaders, .best = 2};
     atomic_init(&ps.high, -INFINITY);
     atomic_init(&ps.floor, -INFINITY);
     ps.drop = log(NEGLIGIBLE / (double)in->Z->n);
@@ -463,7 +476,7 @@ cgam_status cgam_attend(cgam_env *env, const cgam_attend_in *in, cgam_attend_out
     for (int64_t v = 0; v < in->count && status == CGAM_OK; v++) {
         if (!out[v].unsure) continue;
         cgam_attend_in one = cgam_attend_some(in, v, 1);
-        one.size = 0;
+        one.f32 = false;
         status = cgam_attend(env, &one, &out[v]);
     }
 done:

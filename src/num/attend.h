@@ -11,9 +11,13 @@
  * than CGAM_ATTEND_F32 of itself,
  *     beta CGAM_F32_ERROR max|zeta| (|q| + lambda max|pivot| |e|) <= CGAM_ATTEND_F32,
  * and in double otherwise. The bound is for the worst case; rounding errors seldom add up, and a
- * hundredth of it is usual. Leaders and the row asked for are always scored in double in the end,
- * and where f32 cannot tell who the leaders are, the query is done again in double. A rank beyond
- * the leaders is as f32 counts it. */
+ * hundredth of it is usual. Leaders, the best of b and s and the row asked for are always scored in
+ * double in the end, and where f32 cannot tell which rows these are, the query is done again in double.
+ * A rank beyond the leaders is as f32 counts it.
+ *
+ * Scores that meet in one exponential come from one evaluation: a row that is scored again leaves the
+ * sums as the pass weighed it and enters them again relative to the new top, whose own weight is 1. So the
+ * sum is at least 1, and no p is above 1. */
 #ifndef CGAM_SRC_NUM_ATTEND_H
 #define CGAM_SRC_NUM_ATTEND_H
 
@@ -36,7 +40,8 @@ typedef struct cgam_attend_in {
     const double *edges;  /* [count, edge], here */
     const int64_t *focus; /* [count] rows whose rank is asked for, or NULL; < 0 = none */
     int64_t leaders;      /* how many leaders to keep, 2 .. CGAM_ATTEND_LEADERS_MAX */
-    double size;          /* max |zeta| where scores may be in f32; 0 = double throughout */
+    double size;          /* max |zeta| */
+    bool f32;             /* scores may be in f32, where size allows it */
     double pivot_max;     /* max |pivot|, with e */
     bool wary;            /* rows were not looked at before: an infinite score is no mask */
 } cgam_attend_in;
@@ -61,15 +66,16 @@ typedef struct cgam_attend_out {
     cgam_two b, s;       /* best two of each */
     cgam_leader focus;   /* the row asked for */
     int64_t above;       /* rows with larger r than focus, or the same and lower */
-    bool unsure;         /* (inside) f32 could not tell who the leaders are */
+    bool unsure;         /* (inside) the pass could not tell who leads, or what the others weigh */
     double *readout;     /* [d] caller's room for Z'p, or NULL */
 } cgam_attend_out;
 
 /* May query v be scored in f32? */
 bool cgam_attend_f32(const cgam_attend_in *in, int64_t v);
-/* What its scores may then be off by, where a sum of products is off by `error` of the size of its
- * terms. */
+/* What its r, b and s may be off by, where a sum of products is off by `error` of the size of its terms. */
 double cgam_attend_error(const cgam_attend_in *in, int64_t v, double error);
+double cgam_attend_error_raw(const cgam_attend_in *in, int64_t v, double error);
+double cgam_attend_error_gate(const cgam_attend_in *in, int64_t v, double error);
 /* Queries [from, from + count) of a call. */
 cgam_attend_in cgam_attend_some(const cgam_attend_in *in, int64_t from, int64_t count);
 
@@ -78,7 +84,8 @@ cgam_status cgam_attend(cgam_env *env, const cgam_attend_in *in, cgam_attend_out
 
 /* The same for many queries as products of matrices (gemm_pass.h), any count. Queries that cgam_attend
  * would score in f32 are multiplied in f32, with the bound of gemm_pass.h; if one of them is not, all are
- * in double. Shared s are added relative to the largest of them, so that rounding is that of the
+ * in double, though not in the order of cgam_attend: where beta times that difference may move a weight by
+ * more than CGAM_ATTEND_F32, and rows beyond those scored again weigh anything, cgam_attend answers. Shared s are added relative to the largest of them, so that rounding is that of the
  * difference. The leaders and the focus are scored again in double, and their share of the sums and
  * of the readout is put right: what a peaked softmax says is good to double. The results of a query
  * depend, in rounding, on whether it comes alone. Queries whose products leave the range of f32, or

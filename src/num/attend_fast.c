@@ -200,10 +200,10 @@ static void take_best_scores(cgam_search *x, cgam_seeker *k, cgam_seek_part *p, 
         if (best->leaders == x->leaders) cgam_raise(&k->seen, last->r);
     }
     if (!x->gated) return;
-    if (best->b.row[1] < 0 || f64->largest(t->b, t->count) > best->b.value[1])
-        for (int64_t j = 0; j < t->count; j++) cgam_two_take(&best->b, t->b[j], t->begin + j);
-    if (best->s.row[1] < 0 || f64->largest(t->s, t->count) > best->s.value[1])
-        for (int64_t j = 0; j < t->count; j++) cgam_two_take(&best->s, t->s[j], t->begin + j);
+    if (cgam_best_wants(&best->b, 2, f64->largest(t->b, t->count)))
+        for (int64_t j = 0; j < t->count; j++) cgam_best_take(&best->b, 2, t->b[j], t->begin + j);
+    if (cgam_best_wants(&best->s, 2, f64->largest(t->s, t->count)))
+        for (int64_t j = 0; j < t->count; j++) cgam_best_take(&best->s, 2, t->s[j], t->begin + j);
 }
 
 /* What each row leaves open of the sum, in units of the largest weight of its bin: by how far its upper bound is
@@ -257,7 +257,7 @@ static cgam_status set_floors(void *arg, int64_t v)
     cgam_attend_part total =
         cgam_attend_part_new(x->leader + (in->count * x->chunks + v) * x->leaders);
     for (int64_t c = 0; c < x->chunks; c++)
-        cgam_attend_join_lists(&total, x->leaders, &x->parts[v * x->chunks + c].best);
+        cgam_attend_join_lists(&total, x->leaders, 2, &x->parts[v * x->chunks + c].best);
     k->floor_r = INFINITY;
     k->floor_b = k->floor_s = -INFINITY;
     k->top = -INFINITY;
@@ -418,8 +418,8 @@ static void fill_answer(cgam_search *x, int64_t v, const cgam_open_row *open, in
         }
         fast->rescored++;
         cgam_lead(total.leader, &total.leaders, x->leaders, o->is);
-        cgam_two_take(&total.b, o->is.b, o->row);
-        cgam_two_take(&total.s, o->is.s, o->row);
+        cgam_best_take(&total.b, 2, o->is.b, o->row);
+        cgam_best_take(&total.s, 2, o->is.s, o->row);
         total.above += k->focus.row >= 0 && cgam_leads(o->is.r, o->row, &k->focus);
     }
     double top = total.leader[0].r, shrink = exp(in->beta * (k->top - top));

@@ -10,20 +10,22 @@
  * all the way would rescale the sums of every query in almost every tile. */
 static const double BEHIND = 16;
 
+enum { FLOOR_R, FLOOR_B, FLOOR_S, FLOORS };
+
 typedef struct batch {
     const cgam_attend_in *in;
     cgam_gemm_pass pass;
     double base;             /* max lambda s where s is shared, else 0 */
-    cgam_two s;              /* the best of a shared s */
+    cgam_best s;             /* the best of a shared s */
     double depth;            /* max lambda s - min lambda s where s is shared, else 0 */
     cgam_leader *focus;      /* [count]: r as the pass will see it */
     cgam_attend_part *part;  /* [chunks, count] */
     cgam_attend_part *total; /* [count] */
-    int64_t leaders;         /* kept of each query */
+    int64_t leaders, best;   /* kept of each query, and of its b and s */
     cgam_leader *leader;     /* [count, leaders] those of all chunks */
     cgam_attend_out *out;
-    /* [count] so many leaders score at least this, in some chunk: less is not worth a look. What is
-     * passed over depends on the turn of events, what is kept in the end does not. */
+    /* [FLOORS, count] so many leaders score at least this, in some chunk, and so many of the best in b and s: less is
+     * not worth a look. What is passed over depends on the turn of events, what is kept in the end does not. */
     _Atomic double *floor;
 } batch;
 
@@ -70,12 +72,21 @@ static void gate_scores(const batch *job, int64_t i, int64_t count, void *S, voi
     else gate_f32(job, i, count, S, S2);
 }
 
-static void scan_two(const batch *job, const cgam_gemm_pass_tile *t, const void *S, int64_t v,
-                     double highest, cgam_two *best)
+static _Atomic double *floor_of(const batch *job, int which, int64_t v)
 {
-    if (best->row[1] >= 0 && !(highest > best->value[1])) return;
-    for (int64_t r = 0; r < t->count; r++)
-        cgam_two_take(best, score_at(job, S, r * job->pass.width + v), t->begin + r);
+    return &job->floor[which * job->in->count + v];
+}
+
+static void scan_best(const batch *job, const cgam_gemm_pass_tile *t, const void *S, int64_t v,
+                      double highest, _Atomic double *least, cgam_best *best)
+{
+    double floor = atomic_load_explicit(least, memory_order_relaxed);
+    if (highest < floor || !cgam_best_wants(best, job->best, highest)) return;
+    for (int64_t r = 0; r < t->count; r++) {
+        double x = score_at(job, S, r * job->pass.width + v);
+        if (!(x < floor)) cgam_best_take(best, job->best, x, t->begin + r);
+    }
+    if (best->count == job->best) cgam_raise(least, best->value[job->best - 1]);
 }
 
 /* Leaders and rank of query v. Returns whether the list of leaders changed. */
@@ -84,7 +95,7 @@ static bool scan_scores(const batch *job, const cgam_gemm_pass_tile *t, int64_t 
 {
     int64_t width = job->pass.width, most = job->leaders;
     const cgam_leader *focus = &job->focus[v];
-    double floor = atomic_load_explicit(&job->floor[v], memory_order_relaxed);
+    double floor = atomic_load_explicit(floor_of(job, FLOOR_R, v), memory_order_relaxed);
     bool leads = !(highest < floor) && (p->leaders < most || !(highest <= p->leader[most - 1].r));
     for (int64_t r = 0; leads && r < t->count; r++) {
         double x = score_at(job, t->S, r * width + v);
@@ -92,7 +103,7 @@ static bool scan_scores(const batch *job, const cgam_gemm_pass_tile *t, int64_t 
         if (p->leaders < most || !(x <= p->leader[most - 1].r))
             cgam_lead(p->leader, &p->leaders, most, (cgam_leader){.r = x, .row = t->begin + r});
     }
-    if (leads && p->leaders == most) cgam_raise(&job->floor[v], p->leader[most - 1].r);
+    if (leads && p->leaders == most) cgam_raise(floor_of(job, FLOOR_R, v), p->leader[most - 1].r);
     for (int64_t r = 0; focus->row >= 0 && highest >= focus->r && r < t->count; r++) {
         double x = score_at(job, t->S, r * width + v);
         p->above += x > focus->r || (x == focus->r && t->begin + r < focus->row);
@@ -110,12 +121,14 @@ static void weigh_tile(void *arg, cgam_gemm_pass_tile *t)
     bool leads[CGAM_GEMM_PASS_WIDTH];
     if (in->s || in->e) {
         find_tops(job, t->count, t->S, highest);
-        for (int64_t v = 0; v < in->count; v++) scan_two(job, t, t->S, v, highest[v], &parts[v].b);
+        for (int64_t v = 0; v < in->count; v++)
+            scan_best(job, t, t->S, v, highest[v], floor_of(job, FLOOR_B, v), &parts[v].b);
         gate_scores(job, t->begin, t->count, t->S, t->S2);
     }
     if (in->e) {
         find_tops(job, t->count, t->S2, highest);
-        for (int64_t v = 0; v < in->count; v++) scan_two(job, t, t->S2, v, highest[v], &parts[v].s);
+        for (int64_t v = 0; v < in->count; v++)
+            scan_best(job, t, t->S2, v, highest[v], floor_of(job, FLOOR_S, v), &parts[v].s);
     }
     find_tops(job, t->count, t->S, highest);
     for (int64_t v = 0; v < w->width; v++) top[v] = isfinite(highest[v]) ? highest[v] : 0;
@@ -184,7 +197,7 @@ static cgam_status join_chunks(void *arg, int64_t v)
     for (int64_t c = 0; c < job->pass.chunks; c++) {
         const cgam_attend_part *p = &job->part[c * in->count + v];
         cgam_softmax_join(&total.soft, p->soft, in->beta);
-        cgam_attend_join_lists(&total, job->leaders, p);
+        cgam_attend_join_lists(&total, job->leaders, job->best, p);
     }
     for (int64_t k = 0; k < total.leaders; k++) {
         cgam_leader *x = &total.leader[k];
@@ -195,20 +208,40 @@ static cgam_status join_chunks(void *arg, int64_t v)
     return CGAM_OK;
 }
 
+/* What the scores of query v are off by: in double, from those of cgam_attend_look. */
+static cgam_rough rough_of(const batch *job, int64_t v)
+{
+    const cgam_attend_in *in = job->in;
+    double d = (double)in->Z->d, error = CGAM_GEMM_PASS_ERROR(d), step = 0x1p-23;
+    if (job->pass.wide) {
+        error = error * 0x1p-29 + (d + 16) * 0x1p-53;
+        step = 0x1p-51;
+    }
+    cgam_rough rough = {.base = job->base,
+                        .off = cgam_attend_error(in, v, error),
+                        .off_b = cgam_attend_error_raw(in, v, error),
+                        .off_s = cgam_attend_error_gate(in, v, error),
+                        .best = job->best};
+    rough.off += step * (rough.off / error + job->depth); /* of adding lambda s */
+    if (job->pass.wide) rough.off += step * fabs(job->base);
+    if (!(in->size > 0)) rough.off = INFINITY; /* not known */
+    return rough;
+}
+
 static cgam_status fill_answer(void *arg, int64_t v)
 {
     const batch *job = arg;
     const cgam_attend_in *in = job->in;
     cgam_attend_out *out = &job->out[v];
     cgam_attend_part total = job->total[v];
-    int64_t d = in->Z->d;
     out->focus.weight = exp(in->beta * (out->focus.r - total.soft.top));
-    double last = total.leader[total.leaders - 1].r + job->base;
-    cgam_attend_put_right(in, v, job->base, &total, &out->focus, out->readout);
-    if (!job->pass.wide) {
-        double off = cgam_attend_error(in, v, CGAM_GEMM_PASS_ERROR(d));
-        off += 0x1p-23 * (off / CGAM_GEMM_PASS_ERROR(d) + job->depth); /* of adding lambda s */
-        out->unsure = !cgam_attend_sure(in, &total, last, off);
+    cgam_rough rough = rough_of(job, v);
+    cgam_righted is =
+        cgam_attend_put_right(in, v, &rough, &total, &out->focus, out->readout, &out->skipped);
+    out->unsure = !is.leaders;
+    if (job->pass.wide) { /* who leads is known to rounding, but for a focus above the winner */
+        bool mixed = !is.alone && !(in->beta * rough.off <= CGAM_ATTEND_F32);
+        out->unsure = mixed || (out->focus.row >= 0 && out->focus.r > total.leader[0].r);
     }
     cgam_attend_tell(in, &total, out);
     if (!isfinite(total.leader[0].r)) out->soft.sum = NAN;
@@ -239,17 +272,17 @@ static cgam_status look_at_gates(batch *job)
 {
     const cgam_attend_in *in = job->in;
     cgam_env *env = job->pass.env;
-    cgam_two mine = {.row = {-1, -1}}, *all;
+    cgam_best mine = {0}, *all;
     int64_t count;
     void *list;
     double depth;
-    CGAM_EACH_ROW(in->Z, i) cgam_two_take(&mine, in->s[i], i);
+    CGAM_EACH_ROW(in->Z, i) cgam_best_take(&mine, 2, in->s[i], i);
     cgam_status status = cgam_rows_collect(env, in->Z, sizeof mine, 1, &mine, &count, &list);
     if (status != CGAM_OK) return status;
     all = list;
-    for (int64_t k = 0; k < 2 * count; k++)
-        if (all[k / 2].row[k % 2] >= 0)
-            cgam_two_take(&job->s, all[k / 2].value[k % 2], all[k / 2].row[k % 2]);
+    for (int64_t k = 0; k < count; k++)
+        for (int64_t j = 0; j < all[k].count; j++)
+            cgam_best_take(&job->s, 2, all[k].value[j], all[k].row[j]);
     cgam_free(env, list);
     if (isfinite(in->lambda * job->s.value[0])) job->base = in->lambda * job->s.value[0];
     CGAM_REDUCE(in->Z, i, CGAM_MAX(depth)) depth = fmax(depth, job->base - in->lambda * in->s[i]);
@@ -275,10 +308,10 @@ static cgam_status share_parts(const batch *job, cgam_leader *leader)
 
 static cgam_status attend_group(cgam_env *env, const cgam_attend_in *in, cgam_attend_out *out)
 {
-    batch job = {
-        .in = in, .out = out, .s.row = {-1, -1}, .leaders = in->leaders + CGAM_LEADERS_SPARE};
+    batch job = {.in = in, .out = out, .leaders = in->leaders + CGAM_LEADERS_SPARE};
     bool f32 = true;
     for (int64_t v = 0; v < in->count; v++) f32 &= cgam_attend_f32(in, v);
+    job.best = f32 ? CGAM_BEST : 2;
     job.pass = (cgam_gemm_pass){.env = env,
                                 .Z = in->Z,
                                 .wide = !f32,
@@ -293,8 +326,9 @@ static cgam_status attend_group(cgam_env *env, const cgam_attend_in *in, cgam_at
     int64_t parts = job.pass.chunks * in->count;
     if (status == CGAM_OK && in->s) status = look_at_gates(&job);
     job.focus = cgam_alloc(env, (size_t)in->count, sizeof *job.focus);
-    job.floor = cgam_alloc(env, (size_t)in->count, sizeof *job.floor);
-    for (int64_t v = 0; job.floor && v < in->count; v++) atomic_init(&job.floor[v], -INFINITY);
+    job.floor = cgam_alloc(env, (size_t)(FLOORS * in->count), sizeof *job.floor);
+    for (int64_t k = 0; job.floor && k < FLOORS * in->count; k++)
+        atomic_init(&job.floor[k], -INFINITY);
     job.part = cgam_zalloc(env, (size_t)(parts + in->count), sizeof *job.part);
     job.total = job.part + parts;
     leader = cgam_alloc(env, (size_t)((parts + in->count) * job.leaders), sizeof *leader);
@@ -330,7 +364,7 @@ cgam_status cgam_attend_many(cgam_env *env, const cgam_attend_in *in, cgam_atten
     for (int64_t k = 0; k < in->count && status == CGAM_OK; k++)
         if (!isfinite(out[k].soft.sum) || !isfinite(out[k].soft.tilt) || out[k].unsure) {
             cgam_attend_in one = cgam_attend_some(in, k, 1);
-            if (out[k].unsure) one.size = 0;
+            if (out[k].unsure) one.f32 = false;
             status = cgam_attend(env, &one, &out[k]);
         }
     return status;

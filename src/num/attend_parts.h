@@ -8,8 +8,9 @@
 #include <math.h>
 #include <stdatomic.h>
 
-/* How many more leaders than asked for a pass in f32 keeps, to be scored again in double. */
-enum { CGAM_LEADERS_SPARE = 6 };
+/* How many more leaders than asked for a pass in f32 keeps, to be scored again in double; and rows of its lists of
+ * the best in b and s, of which two are asked for. */
+enum { CGAM_LEADERS_SPARE = 6, CGAM_BEST = 2 + CGAM_LEADERS_SPARE };
 
 static inline bool cgam_leads(double r, int64_t row, const cgam_leader *x)
 {
@@ -28,19 +29,29 @@ static inline void cgam_lead(cgam_leader *list, int64_t *count, int64_t most, cg
     list[at] = x;
 }
 
-static inline void cgam_two_take(cgam_two *best, double value, int64_t row)
+/* The largest of a vector, by falling value, ties to the row that came first. */
+typedef struct cgam_best {
+    int64_t count;
+    double value[CGAM_BEST];
+    int64_t row[CGAM_BEST];
+} cgam_best;
+
+/* Would a list of `most` take this value? */
+static inline bool cgam_best_wants(const cgam_best *best, int64_t most, double value)
 {
-    int at = best->row[0] < 0 || value > best->value[0]   ? 0
-             : best->row[1] < 0 || value > best->value[1] ? 1
-                                                          : 2;
-    if (at == 0) {
-        best->value[1] = best->value[0];
-        best->row[1] = best->row[0];
+    return best->count < most || value > best->value[most - 1];
+}
+
+static inline void cgam_best_take(cgam_best *best, int64_t most, double value, int64_t row)
+{
+    if (!cgam_best_wants(best, most, value)) return;
+    int64_t at = best->count < most ? best->count++ : most - 1;
+    for (; at > 0 && value > best->value[at - 1]; at--) {
+        best->value[at] = best->value[at - 1];
+        best->row[at] = best->row[at - 1];
     }
-    if (at < 2) {
-        best->value[at] = value;
-        best->row[at] = row;
-    }
+    best->value[at] = value;
+    best->row[at] = row;
 }
 
 /* *x = max(*x, value) */
@@ -54,29 +65,42 @@ static inline void cgam_raise(_Atomic double *x, double value)
 /* Of one query in one chunk, or in all. */
 typedef struct cgam_attend_part {
     cgam_softmax soft;
-    cgam_two b, s; /* the best two of each */
+    cgam_best b, s;
     int64_t above, leaders;
     cgam_leader *leader; /* caller's buffer */
 } cgam_attend_part;
 
 static inline cgam_attend_part cgam_attend_part_new(cgam_leader *leader)
 {
-    return (cgam_attend_part){
-        .soft.top = -INFINITY, .b.row = {-1, -1}, .s.row = {-1, -1}, .leader = leader};
+    return (cgam_attend_part){.soft.top = -INFINITY, .leader = leader};
 }
 
-/* The lists of a chunk, up to `most` leaders, go into those of all. */
-void cgam_attend_join_lists(cgam_attend_part *total, int64_t most, const cgam_attend_part *chunk);
+/* The lists of a chunk, up to `most` leaders and `best` of b and s, go into those of all. */
+void cgam_attend_join_lists(cgam_attend_part *total, int64_t most, int64_t best,
+                            const cgam_attend_part *chunk);
 
 /* b, s and r of a row for query v in double. */
 cgam_leader cgam_attend_look(const cgam_attend_in *in, int64_t v, int64_t row);
 
-/* After scores in f32 or in another order: leaders, focus and the best of b and s in double, which
- * may change their order, and their share of the sums and of y [d], which comes as a sum of weighted
- * rows and leaves as a readout (NULL = not wanted). Inside total, scores are relative to base; its
- * leaders have their weights. */
-void cgam_attend_put_right(const cgam_attend_in *in, int64_t v, double base,
-                           cgam_attend_part *total, cgam_leader *focus, double *y);
+/* A query after scores in f32 or in another order than cgam_attend_look's, each within off_b and off_s, and off in r. */
+typedef struct cgam_rough {
+    double base; /* what scores of leaders and of the sums are relative to */
+    double off, off_b, off_s;
+    int64_t best; /* rows kept of b and s */
+} cgam_rough;
+
+/* Leaders, focus and the best of b and s in double, which may change their order, and their share of the sums and of
+ * y [d], which comes as a sum of weighted rows and leaves as a readout (NULL = not wanted). The leaders of total have
+ * their weights. *skipped grows by what is left out of the sums, at most 2^-55: all other rows, where they weigh no
+ * more. */
+typedef struct cgam_righted {
+    bool
+        leaders; /* those asked for are the leaders of all rows, and so are the best two of b and s */
+    bool alone; /* no other row has a part in the sums */
+} cgam_righted;
+cgam_righted cgam_attend_put_right(const cgam_attend_in *in, int64_t v, const cgam_rough *rough,
+                                   cgam_attend_part *total, cgam_leader *focus, double *y,
+                                   double *skipped);
 
 /* Makes rows readable (num/ranks.h), with what their gates are made of. */
 cgam_status cgam_attend_bring_rows(cgam_env *env, const cgam_attend_in *in, int64_t count,
@@ -85,12 +109,8 @@ cgam_status cgam_attend_bring_rows(cgam_env *env, const cgam_attend_in *in, int6
 cgam_status cgam_attend_bring(cgam_env *env, const cgam_attend_in *in,
                               const cgam_attend_part *total, const cgam_attend_out *out);
 
-/* Are the leaders asked for, now in double, those of all rows, when every row left out scored `last`
- * or less with an error of up to `off`? */
-bool cgam_attend_sure(const cgam_attend_in *in, const cgam_attend_part *total, double last,
-                      double off);
-
-/* The answer, but for readout, focus, skipped and unsure. */
+/* The answer, but for readout, focus, skipped and unsure. A sum that rounding left below the weight of its top, which
+ * is 1, is that. */
 void cgam_attend_tell(const cgam_attend_in *in, const cgam_attend_part *total,
                       cgam_attend_out *out);
 

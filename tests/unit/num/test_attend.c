@@ -70,7 +70,8 @@ static void attend(cgam_env *env, const scene *x, bool reads, cgam_attend_out *o
                          .edges = x->edges,
                          .focus = x->focus,
                          .leaders = x->leaders,
-                         .size = x->size};
+                         .size = x->size,
+                         .f32 = x->size > 0};
     for (int64_t i = 0; x->pivot && i < x->Z.n; i++)
         in.pivot_max = fmax(in.pivot_max, fabs(x->pivot[i]));
     for (int64_t v = 0; v < x->count; v++) {

@@ -35,7 +35,8 @@ static scene make(cgam_rng *rng, const cgam_cpu *cpu, cgam_dtype dtype, int64_t 
     cgam_widen(dtype, data, n * stride, stored);
     for (int64_t i = 0; scale && i < n; i++) scale[i] = dense_between(rng, 0.5, 2);
     x.Z = (cgam_rows){data, dtype, n, d, stride, scale, cpu, NULL};
-    x.in = (cgam_attend_in){.beta = 3, .lambda = 0.5, .count = count, .leaders = LEADERS};
+    x.in =
+        (cgam_attend_in){.beta = 3, .lambda = 0.5, .count = count, .leaders = LEADERS, .f32 = true};
     x.in.q = dense_normals(rng, count * d, 1);
     int64_t *focus = (int64_t *)(void *)dense_room(count);
     for (int64_t v = 0; v < count; v++) focus[v] = v % 3 == 2 ? -1 : (7 * v + 3) % n;
@@ -115,7 +116,7 @@ static void check(cgam_env *env, scene *x, bool reads)
     room_for(x, reads, want);
     CHECK_STATUS(env, cgam_attend_many(env, &x->in, got));
     cgam_attend_in exact = x->in;
-    exact.size = 0;
+    exact.f32 = false;
     CHECK_STATUS(env, cgam_attend(env, &exact, want));
     bool f32 = true;
     for (int64_t v = 0; v < x->in.count; v++) f32 &= cgam_attend_f32(&x->in, v);
@@ -216,7 +217,7 @@ TEST(close_races_are_decided_in_double)
     for (int64_t count = 1; count <= 3; count++) { /* without matrices */
         cgam_attend_out got[QUERIES_MAX], want[QUERIES_MAX];
         cgam_attend_in in = cgam_attend_some(&x.in, 0, count), exact = in;
-        exact.size = 0;
+        exact.f32 = false;
         room_for(&x, false, got);
         room_for(&x, false, want);
         CHECK_STATUS(env, cgam_attend(env, &in, got));
