@@ -121,12 +121,31 @@ static cgam_status names_of_call(void *user, const cgam_bank *bank, const cgam_r
     return cgam_input_names(user, bank, out);
 }
 
+/* Says which option names a file that does not exist, and what was meant if a memory has that name. */
+static cgam_status fail_no_file(cgam_call *call, const cgam_bank *bank, const char *option,
+                                const char *path)
+{
+    const cgam_row_names *names = NULL;
+    bool named =
+        cgam_input_names(call, bank, &names) == CGAM_OK && cgam_row_names_find(names, path) >= 0;
+    if (!named)
+        return cgam_fail(call->env, CGAM_E_NOT_FOUND, "%s: no file '%.100s'", option,
+                         cgam_file_name(path));
+    return cgam_fail(call->env, CGAM_E_NOT_FOUND,
+                     "%s: no file '%.100s' (for the memory of that name use %s %s%.100s)", option,
+                     path, option, CGAM_ROWS_PREFIX, path);
+}
+
 cgam_status cgam_input_vectors(cgam_call *call, const cgam_bank *bank, const char *option,
                                const char *text, cgam_matrix *out)
 {
     size_t prefix = strlen(CGAM_ROWS_PREFIX);
-    if (strncmp(text, CGAM_ROWS_PREFIX, prefix) != 0)
-        return cgam_input_matrix(call->env, text, out);
+    if (strncmp(text, CGAM_ROWS_PREFIX, prefix) != 0) {
+        cgam_status opened = cgam_input_matrix(call->env, text, out);
+        if (opened != CGAM_E_NOT_FOUND || strchr(text, ':') || cgam_file_exists(text))
+            return opened;
+        return fail_no_file(call, bank, option, text);
+    }
     *out = (cgam_matrix){.columns = cgam_bank_describe(bank).d};
     cgam_status status =
         cgam_row_sums(bank, option, text + prefix, names_of_call, call, &out->data, &out->rows);

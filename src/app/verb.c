@@ -152,15 +152,32 @@ static bool is_option(const cgam_verb *verb, const char *word)
     return p && !cgam_param_positional(p);
 }
 
-/* A message about an option begins with its name; other names follow words that ask for one. */
-void cgam_help_message(const cgam_verb *verb, const char *message, FILE *to)
+/* Is the word one that the user typed as a value? */
+static bool is_typed(int count, const char *const *typed, const char *word)
 {
-    static const char *const asks[] = {"and", "or", "needs", "without", "take", NULL};
-    bool about = verb && is_option(verb, message), here = about;
+    size_t length = strcspn(word, BREAKS);
+    for (int i = 0; i < count; i++) {
+        const char *equals = strchr(typed[i], '=');
+        const char *value = typed[i][0] == '-' && equals ? equals + 1 : typed[i];
+        if (strlen(value) == length && strncmp(value, word, length) == 0) return true;
+    }
+    return false;
+}
+
+/* A message about an option begins with its name, or with `give`; other names follow words that ask for one. */
+void cgam_help_message(const cgam_verb *verb, int count, const char *const *typed,
+                       const char *message, FILE *to)
+{
+    static const char *const asks[] = {"and",      "or",   "needs", "without", "take",
+                                       "requires", "give", "use",   NULL};
+    bool about = verb && ((is_option(verb, message) && !is_typed(count, typed, message)) ||
+                          strncmp(message, "give ", 5) == 0);
+    bool here = about;
     while (*message) {
         size_t length = strcspn(message, BREAKS);
-        if (here && is_option(verb, message)) fputs("--", to);
-        here = false;
+        bool option = here && is_option(verb, message);
+        if (option) fputs("--", to);
+        here = option && message[length] == ','; /* of a list */
         for (int i = 0; about && asks[i] && message[length] == ' '; i++)
             here |= strlen(asks[i]) == length && strncmp(message, asks[i], length) == 0;
         length += strspn(message + length, BREAKS);

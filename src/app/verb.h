@@ -173,8 +173,10 @@ const char *cgam_completion_script(const char *shell);
 json_t *cgam_help_json(const cgam_verb *verb);
 json_t *cgam_help_json_list(const char *group);
 
-/* Prints a message of the library, with dashes before the names of options. */
-void cgam_help_message(const cgam_verb *verb, const char *message, FILE *to);
+/* Prints a message of the library, with dashes before the names of options. The `count` words `typed` are the user's: a value
+ * that happens to be an option's name gets no dashes. */
+void cgam_help_message(const cgam_verb *verb, int count, const char *const *typed,
+                       const char *message, FILE *to);
 /* Prints a help text, with colours where they are welcome: on a terminal that is not dumb, without
  * NO_COLOR. */
 void cgam_help_print(const char *text, FILE *to);

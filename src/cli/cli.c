@@ -60,7 +60,8 @@ static void print_origin(const cgam_verb *verb, FILE *to)
 }
 
 /* Prints one line on standard error. */
-static int print_error(const cgam_verb *verb, cgam_env *env, cgam_status status)
+static int print_error(const cgam_verb *verb, int argc, const char *const *argv, cgam_env *env,
+                       cgam_status status)
 {
     const char *message = "";
     if (env) message = cgam_env_message(env);
@@ -69,7 +70,7 @@ static int print_error(const cgam_verb *verb, cgam_env *env, cgam_status status)
     if (is_speaker() || !env) { /* without an env, ranks cannot tell each other */
         print_origin(verb, stderr);
         if (!env && team) fprintf(stderr, "rank %d: ", team->rank);
-        cgam_help_message(status == CGAM_E_NOMEM ? NULL : verb, message, stderr);
+        cgam_help_message(status == CGAM_E_NOMEM ? NULL : verb, argc, argv, message, stderr);
         fputc('\n', stderr);
     }
     return exit_code(status, false);
@@ -124,7 +125,7 @@ static int run_verb(const cgam_verb *verb, int argc, const char *const *argv, FI
     opts.threads = threads_wanted(argc, argv);
     opts.interrupted = cgam_watch_stopping;
     cgam_status status = cgam_env_new(&opts, &env);
-    if (status != CGAM_OK) return print_error(verb, NULL, status);
+    if (status != CGAM_OK) return print_error(verb, argc, argv, NULL, status);
     cgam_args *args = NULL;
     cgam_call call = {.verb = verb, .env = env, .doc = json_object(), .out = to, .ranks = team};
     char last_line[160];
@@ -144,7 +145,7 @@ static int run_verb(const cgam_verb *verb, int argc, const char *const *argv, FI
     cgam_watch_end();
     int code = exit_code(status, call.negative);
     if (status != CGAM_OK) {
-        print_error(verb, env, status);
+        print_error(verb, argc, argv, env, status);
     } else if (!is_speaker()) {
         code = DONE; /* rank 0 has the answer */
     } else if (cgam_args_flag(args, "json")) {

@@ -29,7 +29,7 @@ static void judge(cgam_env *env, const cgam_verb *verb, cgam_status status, cgam
     else must(!args && *cgam_env_message(env));
     cgam_args_free(args);
     FILE *to = open_memstream(&text, &size);
-    cgam_help_message(verb, cgam_env_message(env), to);
+    cgam_help_message(verb, 0, NULL, cgam_env_message(env), to);
     fclose(to);
     must(!strpbrk(text, "\n\033"));
     free(text);

@@ -46,8 +46,9 @@ static const cgam_verb verb = {
 
 static void expect_message(const char *message, const char *want)
 {
+    static const char *const typed[] = {"bold", "--out=edit"};
     char *text;
-    PRINTED(text, cgam_help_message(&verb, message, to));
+    PRINTED(text, cgam_help_message(&verb, 2, typed, message, to));
     assert_string_equal(text, want);
     free(text);
 }
@@ -56,8 +57,8 @@ TEST(messages_get_dashes)
 {
     expect_message("gain is 3, it must be from 0 to 2", "--gain is 3, it must be from 0 to 2");
     expect_message("gain: the gain is odd", "--gain: the gain is odd");
-    expect_message("edit and mode exclude each other", "--edit and --mode exclude each other");
-    expect_message("bold needs mode a", "--bold needs --mode a");
+    expect_message("mode and edit exclude each other", "--mode and --edit exclude each other");
+    expect_message("gain needs mode a", "--gain needs --mode a");
     expect_message("threads is 0", "--threads is 0");
     expect_message("out a/b: Permission denied", "--out a/b: Permission denied");
     expect_message("FILE is missing", "FILE is missing");
@@ -66,8 +67,12 @@ TEST(messages_get_dashes)
     expect_message("a.npy: row 3 and column 4", "a.npy: row 3 and column 4");
     expect_message("gain: \xc3\xbc: odd", "--gain: \xc3\xbc: odd");
     expect_message("", "");
+    expect_message("give gain, mode or edit, not all", "give --gain, --mode or --edit, not all");
+    expect_message("gain requires mode a", "--gain requires --mode a");
+    expect_message("edit: no such file", "edit: no such file"); /* the user's word */
+    expect_message("bold: no such file", "bold: no such file");
     char *text;
-    PRINTED(text, cgam_help_message(NULL, "out of memory: rows", to));
+    PRINTED(text, cgam_help_message(NULL, 0, NULL, "out of memory: rows", to));
     assert_string_equal(text, "out of memory: rows");
     free(text);
 }
