@@ -6,7 +6,7 @@ include(Bundle)
 file(GLOB embedded_files CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/src"
   src/app/completion/* src/app/about/*.txt src/app/text/*.txt src/lab/language/shipped/*
   src/lab/claims/*.txt src/lab/figures/*.gp src/lab/page/*.css src/lab/page/*.html
-  src/serve/page/*.html src/serve/page/*.css src/serve/page/*.svg)
+  src/serve/*.txt src/serve/page/*.html src/serve/page/*.css src/serve/page/*.svg)
 file(GLOB page_modules CONFIGURE_DEPENDS src/serve/page/*.js)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${page_modules})
 bundle("${PROJECT_SOURCE_DIR}/src/serve/page" main "${PROJECT_BINARY_DIR}/page/main.js")

@@ -1,4 +1,5 @@
 /* metrics.c: counters of requests for Prometheus, and a log line per request. */
+#include "lab/fill.h"
 #include "serve/server.h"
 
 #include <stdlib.h>
@@ -64,10 +65,15 @@ static double resident_bytes(void)
     return (double)resident * (double)sysconf(_SC_PAGESIZE);
 }
 
-static void print_metric(FILE *to, const char *name, const char *help, const char *type,
-                         double value)
+static json_t *counts_json(cgam_server *server)
 {
-    fprintf(to, "# HELP %s %s\n# TYPE %s %s\n%s %.17g\n", name, help, name, type, name, value);
+    json_t *list = json_array();
+    pthread_mutex_lock(&server->counts_lock);
+    for (const cgam_count *c = server->counts; c; c = c->next)
+        json_array_append_new(list, cgam_json_object("verb=%s code=%d requests=%jd seconds=%g",
+                                                     c->label, c->code, c->requests, c->seconds));
+    pthread_mutex_unlock(&server->counts_lock);
+    return list;
 }
 
 char *cgam_metrics_text(cgam_server *server)
@@ -76,44 +82,22 @@ char *cgam_metrics_text(cgam_server *server)
     size_t size;
     FILE *to = open_memstream(&text, &size);
     if (!to) return NULL;
-    pthread_mutex_lock(&server->counts_lock);
-    fprintf(to, "# HELP cgam_requests_total Requests answered, by verb and code.\n"
-                "# TYPE cgam_requests_total counter\n");
-    for (const cgam_count *c = server->counts; c; c = c->next)
-        fprintf(to, "cgam_requests_total{verb=\"%s\",code=\"%d\"} %lld\n", c->label, c->code,
-                (long long)c->requests);
-    fprintf(to, "# HELP cgam_request_seconds_total Seconds from head to end of these requests.\n"
-                "# TYPE cgam_request_seconds_total counter\n");
-    for (const cgam_count *c = server->counts; c; c = c->next)
-        fprintf(to, "cgam_request_seconds_total{verb=\"%s\",code=\"%d\"} %.9g\n", c->label, c->code,
-                c->seconds);
-    pthread_mutex_unlock(&server->counts_lock);
     pthread_mutex_lock(&server->work_lock);
     int running = server->running, waiting = server->waiting;
     pthread_mutex_unlock(&server->work_lock);
     cgam_shelf_info shelf = cgam_shelf_describe(server->catalog.shelf);
     cgam_model_pool_info pool = cgam_model_pool_describe(server);
-    print_metric(to, "cgam_running", "Running verbs.", "gauge", running);
-    print_metric(to, "cgam_waiting", "Verbs waiting for a worker.", "gauge", waiting);
-    print_metric(to, "cgam_connections", "Open connections.", "gauge",
-                 atomic_load(&server->clients_count));
-    print_metric(to, "cgam_body_bytes", "Memory of request bodies.", "gauge",
-                 (double)atomic_load(&server->body_bytes));
-    print_metric(to, "cgam_gates", "Factored gate operators kept.", "gauge", (double)shelf.gates);
-    print_metric(to, "cgam_models", "Models kept open, each in a process of its own.", "gauge",
-                 (double)pool.count);
-    print_metric(to, "cgam_kept_bytes", "Memory of both.", "gauge",
-                 (double)(shelf.bytes + pool.bytes));
-    print_metric(to, "cgam_models_opened_total", "Models opened.", "counter", (double)pool.started);
-    print_metric(to, "cgam_gate_hits_total", "Requests that found their gate.", "counter",
-                 (double)shelf.hits);
-    print_metric(to, "cgam_gate_misses_total", "Requests that did not.", "counter",
-                 (double)shelf.misses);
-    print_metric(to, "process_resident_memory_bytes", "Resident memory.", "gauge",
-                 resident_bytes());
-    print_metric(to, "cgam_uptime_seconds", "Since the server listens.", "gauge",
-                 cgam_clock() - server->started);
-    if (fclose(to) == 0) return text;
+    json_t *doc = cgam_json_object(
+        "running=%d waiting=%d connections=%jd body_bytes=%jd gates=%jd models=%jd kept_bytes=%jd",
+        running, waiting, (intmax_t)atomic_load(&server->clients_count),
+        (intmax_t)atomic_load(&server->body_bytes), (intmax_t)shelf.gates, (intmax_t)pool.count,
+        (intmax_t)(shelf.bytes + pool.bytes));
+    cgam_json_add(doc, "models_opened=%jd hits=%jd misses=%jd resident=%g uptime=%g counts=%p",
+                  (intmax_t)pool.started, (intmax_t)shelf.hits, (intmax_t)shelf.misses,
+                  resident_bytes(), cgam_clock() - server->started, counts_json(server));
+    cgam_fill(to, "{<serve/metrics.txt}", doc);
+    json_decref(doc);
+    if (fclose(to) == 0 && !cgam_json_ran_short()) return text;
     free(text);
     return NULL;
 }
