@@ -1,7 +1,7 @@
 /* verb_map.c: the energy over a plane of queries, and flows across it. */
 #include "app/input.h"
 #include "app/verbs.h"
-#include "base/env.h"
+#include "base/alloc.h"
 #include "memory/fields.h"
 #include "memory/map.h"
 
@@ -95,10 +95,10 @@ static cgam_status anchor(const job *j, int64_t i, double *row, double *x, doubl
 static cgam_status lay_out(job *j)
 {
     cgam_env *env = j->call->env;
-    double *row = cgam_alloc(env, (size_t)j->info.d, sizeof *row);
-    j->x = cgam_alloc(env, 2 * (size_t)j->grid, sizeof *j->x);
-    j->energy = cgam_alloc(env, (size_t)(j->grid * j->grid), sizeof *j->energy);
-    cgam_status status = row && j->x && j->energy ? CGAM_OK : cgam_fail_nomem(env, "a map");
+    double *row;
+    cgam_status status =
+        cgam_alloc_all(env, "a map", CGAM_ARRAY(row, j->info.d), CGAM_ARRAY(j->x, 2 * j->grid),
+                       CGAM_ARRAY(j->energy, j->grid * j->grid));
     double low[2] = {INFINITY, INFINITY}, high[2] = {-INFINITY, -INFINITY};
     for (int64_t i = 0; i < j->anchors && status == CGAM_OK; i++) {
         double at[2] = {0, 0}, off;
@@ -184,9 +184,10 @@ static cgam_status put_attractors(job *j)
     cgam_env *env = j->call->env;
     int64_t d = j->info.d, named = cgam_args_count(j->call->args, "through"), found = 0;
     int64_t count = named + SIDE * SIDE, last = j->grid - 1;
-    double *q = cgam_alloc(env, (size_t)(count * d), sizeof *q), at[2], off;
-    cgam_attractor *list = cgam_zalloc(env, (size_t)count, sizeof *list);
-    cgam_status status = q && list ? CGAM_OK : cgam_fail_nomem(env, "attractors");
+    double *q, at[2], off;
+    cgam_attractor *list;
+    cgam_status status =
+        cgam_alloc_all(env, "attractors", CGAM_ARRAY(q, count * d), CGAM_ZEROS(list, count));
     for (int64_t i = 0; i < count && status == CGAM_OK; i++) {
         if (i < named) {
             status = cgam_bank_row(j->bank, j->through[i], q + i * d);
@@ -251,10 +252,11 @@ static cgam_status put_flows(job *j)
     cgam_map_flow_opts flow = cgam_map_flow_opts_default();
     cgam_args_fill(args, cgam_map_flow_opts_rows, &flow);
     flow.c_then = j->then.data;
-    double *q = cgam_alloc(env, (size_t)j->info.d, sizeof *q);
-    cgam_map_moment *moments = cgam_alloc(env, (size_t)flow.samples + 3, sizeof *moments);
+    double *q;
+    cgam_map_moment *moments;
     json_t *list = json_array();
-    cgam_status status = q && moments ? CGAM_OK : cgam_fail_nomem(env, "a flow");
+    cgam_status status = cgam_alloc_all(env, "a flow", CGAM_ARRAY(q, j->info.d),
+                                        CGAM_ARRAY(moments, flow.samples + 3));
     for (int64_t i = 0; i < j->from.rows && status == CGAM_OK; i++)
         status = flow_from(j, j->from.data + i * j->info.d, &flow, moments, list);
     if (status == CGAM_OK && given) {

@@ -2,7 +2,7 @@
 #include "app/params.h"
 #include "app/progress.h"
 #include "app/verbs.h"
-#include "base/env.h"
+#include "base/alloc.h"
 #include "lab/figures/net_files.h"
 #include "memory/fields.h"
 #include "net/draw.h"
@@ -134,10 +134,10 @@ static cgam_status put_run(cgam_call *call, const cgam_net_file *file, const cga
     cgam_env *env = call->env;
     json_t *doc = call->doc, *layers = json_object();
     const cgam_net *net = file->net;
-    double *a = cgam_alloc(env, (size_t)cgam_net_size(net), sizeof *a);
-    double *parts = cgam_alloc(env, (size_t)cgam_net_parts(net), sizeof *parts);
-    cgam_status status = CGAM_OK;
-    if (!a || !parts) status = cgam_fail_nomem(env, "the energies of a network");
+    double *a, *parts;
+    cgam_status status =
+        cgam_alloc_all(env, "the energies of a network", CGAM_ARRAY(a, cgam_net_size(net)),
+                       CGAM_ARRAY(parts, cgam_net_parts(net)));
     if (status == CGAM_OK)
         status = cgam_net_eval(net, 1, file->x, NULL,
                                &(cgam_net_values){.activation = a, .parts = parts});
@@ -276,9 +276,10 @@ static cgam_status show_net(cgam_call *call)
     cgam_net_file file;
     cgam_status status = cgam_net_file_open(env, cgam_args_text(call->args, "FILE"), &file);
     if (status != CGAM_OK) return status;
-    bool *clamped = cgam_alloc(env, (size_t)cgam_net_layers(file.net), sizeof *clamped);
-    double *parts = cgam_alloc(env, (size_t)cgam_net_parts(file.net), sizeof *parts);
-    if (!clamped || !parts) status = cgam_fail_nomem(env, "a network");
+    bool *clamped;
+    double *parts;
+    status = cgam_alloc_all(env, "a network", CGAM_ARRAY(clamped, cgam_net_layers(file.net)),
+                            CGAM_ARRAY(parts, cgam_net_parts(file.net)));
     if (status == CGAM_OK) status = put_show(call, &file, clamped, parts);
     if (status == CGAM_OK) status = put_table(call, file.net, parts);
     if (status == CGAM_OK && dot) status = cgam_net_files_dot(env, &file, dot);

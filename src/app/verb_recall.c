@@ -1,7 +1,7 @@
 /* verb_recall.c: queries meet a bank. */
 #include "app/input.h"
 #include "app/verbs.h"
-#include "base/env.h"
+#include "base/alloc.h"
 #include "io/npy.h"
 #include "memory/bank.h"
 #include "memory/fields.h"
@@ -235,28 +235,26 @@ static cgam_status make_outputs(job *j)
     bool writes = CGAM_CALL_WRITES(j->call);
     const char *p = cgam_args_text(j->call->args, "save-p");
     const char *readout = cgam_args_text(j->call->args, "save-readout");
-    int64_t B = j->q.rows, piece = B < CGAM_RECALL_GROUP ? B : CGAM_RECALL_GROUP;
+    const int64_t B = j->q.rows, piece = B < CGAM_RECALL_GROUP ? B : CGAM_RECALL_GROUP;
     j->top = cgam_args_int(j->call->args, "top");
     if (j->top > bank.n) j->top = bank.n;
     if (cgam_args_given(j->call->args, "min-p")) j->min_p = cgam_args_real(j->call->args, "min-p");
-    j->results = cgam_zalloc(env, (size_t)B, sizeof *j->results);
-    j->top_index = cgam_alloc(env, (size_t)(B * j->top), sizeof *j->top_index);
-    j->top_p = cgam_alloc(env, (size_t)(B * j->top), sizeof *j->top_p);
-    j->top_log_p = cgam_alloc(env, (size_t)(B * j->top), sizeof *j->top_log_p);
-    bool explain = cgam_args_flag(j->call->args, "explain");
-    bool want_p = p || (explain && !cgam_args_is(j->call->args, "mode", "first"));
-    if (want_p) j->p = cgam_alloc(env, (size_t)piece * (size_t)bank.n, sizeof *j->p);
-    bool fewer = bank.n < bank.whole;
-    if (p && fewer) j->p_whole = cgam_zalloc(env, (size_t)bank.whole, sizeof *j->p_whole);
-    if (explain) j->parts = cgam_alloc(env, (size_t)(B * j->top), sizeof *j->parts);
-    if (readout) j->readout = cgam_alloc(env, (size_t)piece * (size_t)bank.d, sizeof *j->readout);
-    bool anneals = cgam_args_is(j->call->args, "mode", "anneal");
-    if (anneals) j->anneal = cgam_zalloc(env, (size_t)B, sizeof *j->anneal);
-    if (!j->results || (anneals && !j->anneal) || !j->top_index || !j->top_p || !j->top_log_p ||
-        (want_p && !j->p) || (readout && !j->readout) || (explain && !j->parts) ||
-        (p && fewer && !j->p_whole))
-        return cgam_fail_nomem(env, "results");
-    cgam_status status = CGAM_OK;
+    const bool explain = cgam_args_flag(j->call->args, "explain");
+    const bool want_p = p || (explain && !cgam_args_is(j->call->args, "mode", "first"));
+    cgam_status status = cgam_alloc_all(
+        env, "results", CGAM_ZEROS(j->results, B), CGAM_ARRAY(j->top_index, B * j->top),
+        CGAM_ARRAY(j->top_p, B * j->top), CGAM_ARRAY(j->top_log_p, B * j->top));
+    if (status == CGAM_OK && want_p)
+        status = cgam_alloc_all(env, "results", CGAM_ARRAY(j->p, piece * bank.n));
+    if (status == CGAM_OK && p && bank.n < bank.whole)
+        status = cgam_alloc_all(env, "results", CGAM_ZEROS(j->p_whole, bank.whole));
+    if (status == CGAM_OK && explain)
+        status = cgam_alloc_all(env, "results", CGAM_ARRAY(j->parts, B * j->top));
+    if (status == CGAM_OK && readout)
+        status = cgam_alloc_all(env, "results", CGAM_ARRAY(j->readout, piece * bank.d));
+    if (status == CGAM_OK && cgam_args_is(j->call->args, "mode", "anneal"))
+        status = cgam_alloc_all(env, "results", CGAM_ZEROS(j->anneal, B));
+    if (status != CGAM_OK) return status;
     if (p && writes)
         status = cgam_npy_begin(env, p, CGAM_F64, 2, (int64_t[]){B, bank.whole}, &j->save_p);
     if (readout && writes && status == CGAM_OK)

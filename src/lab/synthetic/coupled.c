@@ -18,6 +18,7 @@
  * the peak and the number of iterations that did not converge; then the fold of each trial. */
 #include "lab/synthetic/coupled.h"
 
+#include "base/alloc.h"
 #include "lab/synthetic/trial.h"
 
 #include <math.h>
@@ -59,10 +60,10 @@ cgam_status cgam_coupling_open(cgam_study *study, cgam_coupling *c)
     memset(c, 0, sizeof *c);
     cgam_status status = cgam_alphas_critical(study, CGAM_STREAM_COUPLED, &c->alpha_crit);
     if (status != CGAM_OK) return status;
-    c->own = cgam_zalloc(env, (size_t)lambdas, sizeof *c->own);
-    c->at = cgam_zalloc(env, (size_t)lambdas + 1, sizeof *c->at);
-    c->place = cgam_alloc(env, (size_t)lambdas * CGAM_ALPHAS_MAX, sizeof *c->place);
-    if (!c->own || !c->at || !c->place) return cgam_fail_nomem(env, "grids");
+    status =
+        cgam_alloc_all(env, "grids", CGAM_ZEROS(c->own, lambdas), CGAM_ZEROS(c->at, lambdas + 1),
+                       CGAM_ARRAY(c->place, lambdas * CGAM_ALPHAS_MAX));
+    if (status != CGAM_OK) return status;
     for (int64_t k = 0; k < lambdas; k++) {
         double lambda = o->lambda.values[k],
                middle = cgam_coupling_theory(o, c->alpha_crit, lambda);

@@ -19,6 +19,7 @@
  *   stopped [sigma, lambda]           mode coupled: iterations that did not converge */
 #include "lab/synthetic/separation.h"
 
+#include "base/alloc.h"
 #include "lab/synthetic/trial.h"
 
 #include <cgam/gate.h>
@@ -87,10 +88,9 @@ cgam_status cgam_separation_open(cgam_study *study, setup *u)
         u->at[k] = u->record;
         u->record += sizes[k];
     }
-    size_t size = (size_t)(o->banks * u->n * u->d);
-    u->Z = cgam_alloc(study->env, size, sizeof *u->Z);
-    u->S = cgam_alloc(study->env, size, sizeof *u->S);
-    cgam_status status = u->Z && u->S ? CGAM_OK : cgam_fail_nomem(study->env, "banks");
+    const int64_t size = o->banks * u->n * u->d;
+    cgam_status status =
+        cgam_alloc_all(study->env, "banks", CGAM_ARRAY(u->Z, size), CGAM_ARRAY(u->S, size));
     for (int64_t k = 0; k < o->banks && status == CGAM_OK; k++)
         status = make_bank(study, k, u->Z + k * u->n * u->d, u->S + k * u->n * u->d);
     return status;
