@@ -6,7 +6,7 @@
 #include "app/verbs.h"
 #include "base/env.h"
 #include "io/table.h"
-#include "lab/figures/figure.h"
+#include "lab/figures/picture.h"
 
 #include <assert.h>
 #include <string.h>
@@ -139,22 +139,6 @@ static cgam_status one_trial(cgam_call *call, const cgam_study_opts *o)
     return status;
 }
 
-/* Figures; a missing gnuplot is told, and is no failure: tables and summary are complete. */
-static cgam_status draw(cgam_call *call, const cgam_study *study, const char *out)
-{
-    cgam_figures figures;
-    bool missing;
-    cgam_status status = cgam_figures_write(study, out, &figures);
-    if (status == CGAM_OK) status = cgam_figures_draw(call->env, out, &figures, &missing);
-    if (status != CGAM_OK) return status;
-    json_t *names = json_array();
-    for (int i = 0; i < figures.count && !missing; i++)
-        json_array_append_new(names, json_string(figures.figure[i].name));
-    cgam_json_put(call->doc, "figures", names);
-    if (missing) cgam_json_put_text(call->doc, "figures_missing", "gnuplot was not found");
-    return CGAM_OK;
-}
-
 /* A theorem that failed is a negative answer. */
 static bool violated(const cgam_study *study)
 {
@@ -189,8 +173,12 @@ static cgam_status run_kind(cgam_call *call, cgam_study_kind kind)
     if (!writes) out = NULL;
     if (status == CGAM_OK && out) status = cgam_results_write(study, out);
     if (status == CGAM_OK) status = merge(call, study->json);
-    if (status == CGAM_OK && out && cgam_args_is(call->args, "figures", "yes"))
-        status = draw(call, study, out);
+    if (status == CGAM_OK && out && cgam_args_is(call->args, "figures", "yes")) {
+        cgam_figures figures;
+        status = cgam_figures_write(study, out, &figures);
+        if (status == CGAM_OK)
+            status = cgam_figures_leave(call->env, out, &figures, call->doc, NULL);
+    }
     if (status == CGAM_OK) {
         if (kind == CGAM_STUDY_THEOREMS) call->negative = violated(study);
         if (out) cgam_json_put_text(call->doc, "out", out);

@@ -34,22 +34,29 @@ cgam_status cgam_picture_leave(cgam_env *env, json_t *doc, const char *out, cons
 
 /* ---- experiments ------------------------------------------------------------------------------ */
 
+cgam_status cgam_figures_leave(cgam_env *env, const char *out, const cgam_figures *figures,
+                               json_t *doc, json_t *files)
+{
+    bool missing;
+    cgam_status status = cgam_figures_draw(env, out, figures, &missing);
+    json_t *names = json_array();
+    for (int i = 0; i < figures->count && !missing; i++) {
+        json_array_append_new(names, json_string(figures->figure[i].name));
+        if (files) json_array_append_new(files, json_sprintf("%s.svg", figures->figure[i].name));
+    }
+    cgam_json_put(doc, "figures", names);
+    if (missing) cgam_json_put_text(doc, "figures_missing", "gnuplot was not found");
+    return status;
+}
+
 /* The figures of a document whose tables are in place. */
 static cgam_status draw_part(cgam_env *env, const char *out, cgam_lm_part part, json_t *doc,
                              json_t *files)
 {
     cgam_figures *figures = cgam_zalloc(env, 1, sizeof *figures);
     if (!figures) return cgam_fail_nomem(env, "figures");
-    bool missing = false;
     cgam_status status = cgam_models_figures_write(env, part, doc, out, figures);
-    if (status == CGAM_OK) status = cgam_figures_draw(env, out, figures, &missing);
-    json_t *names = json_array();
-    for (int i = 0; i < figures->count && !missing; i++) {
-        json_array_append_new(names, json_string(figures->figure[i].name));
-        json_array_append_new(files, json_sprintf("%s.svg", figures->figure[i].name));
-    }
-    cgam_json_put(doc, "figures", names);
-    if (missing) cgam_json_put_text(doc, "figures_missing", "gnuplot was not found");
+    if (status == CGAM_OK) status = cgam_figures_leave(env, out, figures, doc, files);
     cgam_free(env, figures);
     return status;
 }

@@ -14,6 +14,11 @@ typedef cgam_status cgam_picture(cgam_env *env, const json_t *doc, const char *f
 cgam_status cgam_picture_leave(cgam_env *env, json_t *doc, const char *out, const char *name,
                                bool drawn, cgam_picture *write, json_t *files);
 
+/* Draws figures whose scripts are in the folder: puts their names as "figures" and adds the drawings to `files`, unless NULL.
+ * Without gnuplot there are none, which "figures_missing" says, and which is no failure. */
+cgam_status cgam_figures_leave(cgam_env *env, const char *out, const cgam_figures *figures,
+                               json_t *doc, json_t *files);
+
 /* What the result of an experiment on a model leaves in the folder `out` (NULL: nothing): its tables, the figures if
  * asked for, and the document as PART.json. `doc` takes the result's document, `files` the names. */
 cgam_status cgam_models_leave(cgam_env *env, const char *out, bool figures, cgam_lm_part part,
