@@ -34,7 +34,7 @@ static const json_t *step(const json_t *doc, const char *part, size_t length, co
 static const json_t *find_value(const scope *in, const char *path, size_t length)
 {
     const scope *here = in;
-    size_t first = strcspn(path, ".?:=>*/+-~}|");
+    size_t first = strcspn(path, ".?:=>*/%+-~}|");
     bool only = *path == '.'; /* in this document alone */
     const json_t *doc = in->doc;
     path += only;
@@ -157,7 +157,7 @@ static void print_error(FILE *to, const scope *in, const char *path, size_t leng
 static const char *fill_place(FILE *to, const char *text, const scope *in)
 {
     char mark = *text && strchr("@&<", *text) ? *text++ : 0;
-    size_t length = strcspn(text, mark == '<' ? "}" : "?:=>*/+-~}");
+    size_t length = strcspn(text, mark == '<' ? "}" : "?:=>*/%+-~}");
     if (mark == '<') {
         fill_file(to, text, length, in);
         return text + length + 1;
@@ -167,11 +167,12 @@ static const char *fill_place(FILE *to, const char *text, const scope *in)
     double number = find_number(in, text, length, value);
     const char *path = text, *error = text[length] == '~' ? text + length + 1 : NULL;
     text += length + (error ? 1 + strcspn(error, ":}") : 0);
-    if (strchr("*/+-", *text)) {
+    while (*text && strchr("*/%+-", *text)) {
         char *end, sign = *text;
         double by = strtod(text + 1, &end);
         number = sign == '*'   ? number * by
                  : sign == '/' ? number / by
+                 : sign == '%' ? fmod(number, by)
                  : sign == '+' ? number + by
                                : number - by;
         text = end;

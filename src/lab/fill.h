@@ -5,7 +5,7 @@
  *   {path}           the value: a text, a number (%g), yes or no; - where there is none or it is null.
  *                    A path is keys and places of an array, "best.0.p"; . is the document itself
  *   {path:-14.8g}    by a format of printf: d integers, g f e numbers, s texts
- *   {path/1e6:.1f}   times, divided by, plus or minus a number first: * / + -
+ *   {path/1e6:.1f}   with a number first, one after the other from the left: * / + - and the rest of a division, %
  *   {path?yes|no}    one of two templates: true, a number other than 0, a text or list that is not empty
  *   {path=word?y|n}  is it that text, or that number; null also stands for what is not there
  *   {path>2?y|n}     is the number larger

@@ -57,23 +57,6 @@ void cgam_script_panels(FILE *to, const cgam_figure *f, double foot)
     cgam_template_fill(to, SCRIPT, "panels", "caption=%s foot=%.3f", f->caption, foot);
 }
 
-void cgam_script_curves(FILE *to, const cgam_curves *c)
-{
-    const char *only = c->only ? c->only : "";
-    for (int64_t k = 0; k < c->list.count; k++) {
-        double v = c->list.values[k], slack = 1e-9 * (1 + fabs(v));
-        int style = cgam_script_style(k);
-        cgam_template_fill(to, SCRIPT, "bars",
-                           "file=%s key=%s value=%.17g slack=%.3g only=%s x=%s y=%s se=%s style=%d",
-                           c->file, c->key, v, slack, only, c->x, c->y, c->se, style);
-        cgam_template_fill(to, SCRIPT, "curve",
-                           "file=%s key=%s value=%.17g slack=%.3g only=%s x=%s y=%s with=%s "
-                           "style=%d symbol=%s short=%.6g more=%s",
-                           c->file, c->key, v, slack, only, c->x, c->y, c->with, style, c->symbol,
-                           v, cgam_script_more(k, c->list.count + c->more));
-    }
-}
-
 cgam_status cgam_figures_write(const cgam_study *study, const char *folder, cgam_figures *out)
 {
     const cgam_study_opts *o = &study->opts;
@@ -91,7 +74,7 @@ cgam_status cgam_figures_write(const cgam_study *study, const char *folder, cgam
         if (status != CGAM_OK) break;
         if (one->data) one->data(study, p.to);
         cgam_script_begin(f, one->width, one->height, &p);
-        one->draw(study, p.to);
+        cgam_figure_fill(study, one->name, p.to);
         status = cgam_script_close(&p);
     }
     return status;

@@ -33,7 +33,3 @@ unset output
 ### panels
 set multiplot
 set label 1 "{caption}" at screen 0.01, screen {foot} font ',9' tc rgb '#555555'
-### bars
-  '{file}' using (abs(column('{key}') - {value}) <= {slack}{only} ? column('{x}') : NaN):(column('{y}')):(column('{se}')) with yerrorbars lt {style} dt 1 lw 1 ps 0 notitle, \
-### curve
-  '{file}' using (abs(column('{key}') - {value}) <= {slack}{only} ? column('{x}') : NaN):(column('{y}')) with {with} lt {style} title '{symbol} = {short}'{more}

@@ -29,32 +29,16 @@ int cgam_script_style(int64_t k);
 /* What follows the k-th of `count` parts of a plot command: ", \\", or nothing after the last. */
 const char *cgam_script_more(int64_t k, int64_t count);
 
-/* What cgam_script_curves draws. */
-typedef struct cgam_curves {
-    const char *file;   /* "accuracy.csv" */
-    const char *key;    /* the column that tells curves apart */
-    const char *symbol; /* and its name in the legend */
-    cgam_list list;     /* its values, one a curve */
-    const char *x, *y;  /* columns */
-    const char *se;     /* column of the standard error */
-    const char *with;   /* "lines" */
-    const char *only;   /* " && " and a condition on the row; NULL = none */
-    bool more;          /* other parts of the plot follow */
-} cgam_curves;
-
-/* One part of `plot` for each curve. */
-void cgam_script_curves(FILE *to, const cgam_curves *c);
-
 /* A figure of a study: its words, its size in points, and what goes into its script. */
 typedef struct cgam_figure_script {
     cgam_study_kind kind;
     const char *name, *title; /* name NULL ends the list */
     int width, height;
-    void (*data)(const cgam_study *study,
-                 FILE *to); /* outside the loop over terminals; NULL = none */
-    void (*draw)(const cgam_study *study, FILE *to);
+    void (*data)(const cgam_study *study, FILE *to); /* outside the loop over terminals, or NULL */
 } cgam_figure_script;
 extern const cgam_figure_script cgam_figure_scripts[];
+/* Writes what the script of a study's figure draws. */
+void cgam_figure_fill(const cgam_study *study, const char *name, FILE *to);
 
 /* ---- Of `lm inject`, `lm gates` and `lm fit`, for the number of shots with that index ---------- */
 void cgam_inject_draw(const json_t *doc, int64_t index, const cgam_figure *f, FILE *to);

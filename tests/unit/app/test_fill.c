@@ -22,6 +22,7 @@ static void every_place_is_filled(void **state)
         {"{n:5d}|{n:-5d}|{x:8.3f}|{x:.1e}|{name:6s}|{name:.2s}",
          "    3|3    |   0.250|2.5e-01|  bank|ba"},
         {"{bytes/1e6:.1f} MB, {n+1}, {n-1}, {x*2}", "2.5 MB, 4, 2, 0.5"},
+        {"{bytes%9+1:d} {n*2-1/10}", "8 0.5"},
         {"{none:4g}|{absent}|{inner.absent:-3d}|", "   -|-|-  |"},
         {"{inner.deep} {list.1.p}", "down 0.75"},
         {"{yes?is {n}|is not} {no?is|is not} {none?a}{zero?a|b}{name?c}{empty?a|d}{list?e}",
