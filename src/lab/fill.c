@@ -14,7 +14,8 @@ typedef struct scope {
     const struct scope *outer;
     size_t place;
     const char *key;
-    bool html; /* texts are escaped, and what is missing is a long dash */
+    bool html;           /* texts are escaped */
+    const char *missing; /* what stands for a number that is not there */
 } scope;
 
 static void fill(FILE *to, const char *text, const char *end, const scope *in);
@@ -101,18 +102,18 @@ static const char *skip(const char *text, bool bar)
 
 /* Prints a value by a format without its percent sign: width, precision, letter. */
 static void print_value(FILE *to, const json_t *value, double number, const char *format,
-                        size_t length, bool html)
+                        size_t length, const scope *in)
 {
     char kind = length ? format[length - 1] : 0, *point;
     int width = (int)strtol(format, &point, 10);
     int digits = *point == '.' ? (int)strtol(point + 1, NULL, 10) : -1;
     bool whole = number == floor(number) && fabs(number) < 1e15;
     if (length == 4 && strncmp(format, "json", 4) == 0) (void)cgam_json_write(to, value, 1);
-    else if (html && json_is_string(value))
+    else if (in->html && json_is_string(value))
         (length == 4 ? cgam_html_math : cgam_html_text)(to, json_string_value(value));
     else if (json_is_string(value)) fprintf(to, "%*.*s", width, digits, json_string_value(value));
     else if (json_is_boolean(value)) fprintf(to, "%*s", width, json_is_true(value) ? "yes" : "no");
-    else if (isnan(number)) fprintf(to, "%*s", width, html ? "–" : "-");
+    else if (isnan(number)) fprintf(to, "%*s", width, in->missing);
     else if (kind == 'd' || (!kind && whole)) fprintf(to, "%*lld", width, (long long)number);
     else if (kind == 'f') fprintf(to, "%*.*f", width, digits, number);
     else if (kind == 'e') fprintf(to, "%*.*e", width, digits, number);
@@ -125,9 +126,10 @@ static void fill_items(FILE *to, const char *text, const char *end, const json_t
     size_t i;
     json_t *item;
     const char *key;
-    json_array_foreach(value, i, item) fill(to, text, end, &(scope){item, in, i, NULL, in->html});
+    json_array_foreach(value, i, item)
+        fill(to, text, end, &(scope){item, in, i, NULL, in->html, in->missing});
     json_object_foreach((json_t *)(uintptr_t)value, key, item)
-        fill(to, text, end, &(scope){item, in, 0, key, in->html});
+        fill(to, text, end, &(scope){item, in, 0, key, in->html, in->missing});
 }
 
 static void fill_file(FILE *to, const char *name, size_t length, const scope *in)
@@ -137,6 +139,7 @@ static void fill_file(FILE *to, const char *name, size_t length, const scope *in
     const cgam_embedded *file = cgam_embedded_find(path);
     scope here = *in;
     here.html = strstr(path, ".html") != NULL;
+    here.missing = here.html ? "–" : strstr(path, ".gp") ? "NaN" : "-";
     if (file) fill(to, file->bytes, file->bytes + file->size, &here);
 }
 
@@ -150,7 +153,7 @@ static void print_error(FILE *to, const scope *in, const char *path, size_t leng
     double number = find_number(in, made, strlen(made), find_value(in, made, strlen(made)));
     if (isnan(number)) return;
     fputs(" ± ", to);
-    print_value(to, NULL, number, format, size, in->html);
+    print_value(to, NULL, number, format, size, in);
 }
 
 /* Fills one place, which begins behind its brace; returns what follows it. */
@@ -191,10 +194,10 @@ static const char *fill_place(FILE *to, const char *text, const scope *in)
         else if (bar < end) fill(to, bar + 1, end, in);
     } else if (mark == '@') fill_items(to, body, end, value, in);
     else if (mark == '&' && json_is_object(value))
-        fill(to, body, end, &(scope){value, in, in->place, NULL, in->html});
+        fill(to, body, end, &(scope){value, in, in->place, NULL, in->html, in->missing});
     else if (!mark) {
         size_t size = (size_t)(end - body);
-        print_value(to, value, number, body, size, in->html);
+        print_value(to, value, number, body, size, in);
         if (error && !isnan(number)) print_error(to, in, path, length, error, body, size);
     }
     json_decref(key);
@@ -218,5 +221,5 @@ static void fill(FILE *to, const char *text, const char *end, const scope *in)
 
 void cgam_fill(FILE *to, const char *text, const json_t *doc)
 {
-    fill(to, text, text + strlen(text), &(scope){.doc = doc});
+    fill(to, text, text + strlen(text), &(scope){.doc = doc, .missing = "-"});
 }

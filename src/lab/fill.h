@@ -17,7 +17,8 @@
  *   {path~_se:.3f}   the number, and after it " ± " and its error, where there is one: the number at path_se
  *   {a.mean~a.sd:g}  the same with another path
  *   {<file}          the template in an embedded file (lab/embedded.h). In one called .html texts are escaped ({path:math} also
- *                    sets x_y as a subscript, lab/template.h) and what is not there is a long dash
+ *                    sets x_y as a subscript, lab/template.h) and what is not there is a long dash; in one called
+ *                    .gp it is NaN
  *   {list.count} {list.last} {path:json}    how many items; the last of them; a value as JSON
  * A backslash at the end of a line joins the next line to it; before a bar or brace it makes a letter of that.
  */

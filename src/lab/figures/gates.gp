@@ -17,9 +17,9 @@ set yrange [-0.02:1.02]
 plot \\
 {@modes:  'gates.csv' using (column('shots') == {k:d} && column('coupled') == {coupled} ? (column('alpha') > 0 ? column('alpha') : {zero:.6g}) : NaN):(column('restricted')):(column('restricted_se')) with yerrorlines lt {style} lw {width} pt 7 ps 0.8 dt 1 title '{mode}, over labels', \\
 }{@modes:  'gates.csv' using (column('shots') == {k:d} && column('coupled') == {coupled} ? (column('alpha') > 0 ? column('alpha') : {zero:.6g}) : NaN):(column('full')):(column('full_se')) with yerrorlines lt {style} lw {width} pt 6 ps 0.8 dt 2 title '{mode}, over words', \\
-}  {zero_shot.restricted=null?NaN|{zero_shot.restricted:.6g}} with lines lt 8 lw 1.5 title 'zero-shot, labels', \\
-  {icl.restricted=null?NaN|{icl.restricted:.6g}} with lines lt 3 lw 1.5 title 'demonstrations, labels', \\
-  {icl.full=null?NaN|{icl.full:.6g}} with lines lt 3 lw 1.5 dt 2 title 'demonstrations, words'
+}  {zero_shot.restricted:.6g} with lines lt 8 lw 1.5 title 'zero-shot, labels', \\
+  {icl.restricted:.6g} with lines lt 3 lw 1.5 title 'demonstrations, labels', \\
+  {icl.full:.6g} with lines lt 3 lw 1.5 dt 2 title 'demonstrations, words'
 unset label 1
 set lmargin at screen 0.575
 set rmargin at screen 0.985

@@ -3,12 +3,11 @@
  * template over the CSV files of the verb. */
 #include "lab/claims/models.h"
 #include "lab/figures/script.h"
-#include "lab/template.h"
+#include "lab/fill.h"
 
 #include "base/env.h"
 #include "io/array.h"
 
-#include "lab/language/sweep.h"
 #include <math.h>
 #include <string.h>
 
@@ -56,342 +55,85 @@ static void caption(cgam_lm_part part, const json_t *doc, char *text)
                                                                    : "the other half");
 }
 
-/* ---- Pieces of scripts ------------------------------------------------------------------- */
-enum { WIDE = 720, HIGH = 480 };
-static const char TEMPLATE[] = "figures/models.gp";
+/* ---- Scripts ----------------------------------------------------------------------------- */
+enum { WIDE = 720, HIGH = 480, STEER_PANELS = 4 };
 
-static const char *shots_text(int64_t k, char text[32])
+/* A panel for each coupling; limits, for each measure, around all curves and the state without a context. */
+static void put_steer(json_t *to, const json_t *entry, int64_t layers)
 {
-    if (k == 0) snprintf(text, 32, "zero-shot");
-    else snprintf(text, 32, "%d shot%s", (int)k, k == 1 ? "" : "s");
-    return text;
-}
-
-/* Curves of y with a band from low to high, one for each number of shots. */
-typedef struct banded {
-    const char *file, *y;
-    const char *low, *high; /* what follows y at the edges of the band */
-} banded;
-
-static void shots_curves(FILE *to, const json_t *curves, const banded *b)
-{
-    int64_t count = (int64_t)json_array_size(curves);
-    for (int64_t i = 0; i < 2 * count; i++) {
-        int64_t c = i < count ? i : i - count,
-                k = cgam_json_get_int(json_array_get(curves, (size_t)c), "k");
-        char text[32];
-        if (i < count)
-            cgam_template_fill(to, TEMPLATE, "band",
-                               "file=%s shots=%d y=%s low=%s high=%s style=%d", b->file, (int)k,
-                               b->y, b->low, b->high, cgam_script_style(c));
-        else
-            cgam_template_fill(to, TEMPLATE, "shots curve",
-                               "file=%s shots=%d y=%s style=%d title=%s more=%s", b->file, (int)k,
-                               b->y, cgam_script_style(c), shots_text(k, text),
-                               cgam_script_more(c, count));
-    }
-}
-
-/* Layers are whole numbers; about a dozen of them are named on an axis. */
-static void layer_axis(FILE *to, char axis, int64_t layers)
-{
-    cgam_template_fill(to, TEMPLATE, "layers", "axis=%c step=%d high=%g", axis,
-                       (int)(layers / 13 + 1), (double)layers - 0.5);
-}
-
-/* How often chance hits the right one of the labels. */
-static double chance_of(const json_t *doc)
-{
-    int64_t labels = cgam_json_get_int(doc, "labels");
-    return labels > 0 ? 1 / (double)labels : 0;
-}
-
-/* The legend of all panels, in a row or two under them: NaN drawn in the style of each curve. */
-static void legend_begin(FILE *to, double low, double high)
-{
-    cgam_template_fill(to, TEMPLATE, "legend", "high=%.3f low=%.3f", high, low);
-}
-
-static void legend_end(FILE *to, const char *last)
-{
-    cgam_template_put(to, TEMPLATE, last);
-    cgam_template_put(to, TEMPLATE, "legend end");
-}
-
-/* ---- N_eff ------------------------------------------------------------------------------- */
-static void draw_neff(const json_t *doc, int64_t index, const cgam_figure *f, FILE *to)
-{
-    static const banded label_mass = {"neff.csv", "column('label_mass')",
-                                      "-1.96*column('label_mass_sd')/sqrt(column('queries'))",
-                                      "+1.96*column('label_mass_sd')/sqrt(column('queries'))"};
-    static const banded entropy = {
-        "neff.csv", "column('neff_entropy')",
-        "*exp(-1.96*column('log_neff_entropy_sd')/sqrt(column('queries')))",
-        "*exp(1.96*column('log_neff_entropy_sd')/sqrt(column('queries')))"};
-    (void)index;
-    bool mass = strcmp(f->name, "mass") == 0;
-    double words = fmax(10, cgam_json_get_real(doc, "model.vocab"));
-    layer_axis(to, 'x', cgam_models_layers(doc));
-    cgam_template_put(to, TEMPLATE, "neff axes");
-    if (mass) cgam_template_put(to, TEMPLATE, "mass");
-    else
-        cgam_template_fill(to, TEMPLATE, "neff", "high=%g vocabulary=%.0f labels=%d", 2.2 * words,
-                           words, (int)cgam_json_get_int(doc, "labels"));
-    shots_curves(to, cgam_json_at(doc, "curves"), mass ? &label_mass : &entropy);
-}
-
-/* ---- Sweep ------------------------------------------------------------------------------- */
-static const struct {
-    const char *path, *title; /* of the held-out accuracy in a document; its error is path_se */
-} answers[] = {{"zero_shot.%", "zero-shot"},
-               {"icl.%", "with demonstrations"},
-               {"best.%.held_out", "query + λ context"},
-               {"controls.flipped.%.held_out", "flipped demonstrations"},
-               {"controls.other_task.%.held_out", "context of another task"},
-               {"controls.label_mean.%.held_out", "mean of the label rows"},
-               {"controls.centred.held_out", "zero-shot, centred"}};
-enum { ANSWERS = sizeof answers / sizeof *answers, RETRIEVAL = 2, CENTRED = ANSWERS - 1 };
-/* Line types: what the study is about is black and solid. */
-static const int answer_style[ANSWERS] = {8, 2, 1, 4, 5, 6, 7};
-
-static const char *const over_titles[] = {"over the labels", "over the whole vocabulary"};
-
-static double answer(const json_t *entry, int which, int over)
-{
-    return cgam_models_over(entry, answers[which].path, over);
-}
-
-static double answer_se(const json_t *entry, int which, int over)
-{
-    char path[80];
-    snprintf(path, sizeof path, "%s_se", answers[which].path);
-    return cgam_models_over(entry, path, over);
-}
-
-static void shots_data(const json_t *doc, FILE *to)
-{
-    const json_t *shots = cgam_json_at(doc, "shots");
-    size_t count = json_array_size(shots);
-    for (int over = 0; over < 2; over++) {
-        fprintf(to, "$over%d << EOD\nk", over);
-        for (int a = 0; a < ANSWERS; a++) fprintf(to, ",a%d,se%d", a, a);
-        for (size_t i = 0; i < count; i++) {
-            const json_t *entry = json_array_get(shots, i);
-            fprintf(to, "\n%d", (int)cgam_json_get_int(entry, "k"));
-            for (int a = 0; a < ANSWERS; a++)
-                fprintf(to, ",%.6g,%.6g", answer(entry, a, over), answer_se(entry, a, over));
-        }
-        fprintf(to, "\nEOD\n");
-    }
-}
-
-/* What the study is about is drawn thicker. */
-static const char *answer_width(int a) { return a < 3 ? "2.5" : "1.5"; }
-
-static void answers_legend(FILE *to, const char *with)
-{
-    for (int a = 0; a < ANSWERS; a++)
-        cgam_template_fill(to, TEMPLATE, "legend answer", "with=%s style=%d width=%s title=%s",
-                           with, answer_style[a], answer_width(a), answers[a].title);
-    legend_end(to, "legend chance");
-}
-
-static void draw_shots(const json_t *doc, int64_t index, const cgam_figure *f, FILE *to)
-{
-    (void)index;
-    const json_t *shots = cgam_json_at(doc, "shots");
-    size_t count = json_array_size(shots), used = 0;
-    char tics[1024] = "";
-    for (size_t i = 0; i < count; i++) {
-        int k = (int)cgam_json_get_int(json_array_get(shots, i), "k");
-        cgam_text_add(tics, sizeof tics, &used, "%s'%d' %d", i ? ", " : "", k, k);
-    }
-    cgam_script_panels(to, f, CGAM_SCRIPT_FOOT);
-    double first = cgam_json_get_real(json_array_get(shots, 0), "k");
-    double last = cgam_json_get_real(json_array_get(shots, count - 1), "k");
-    cgam_template_fill(to, TEMPLATE, "shots", "first=%g last=%g", 0.8 * fmax(first, 1),
-                       1.25 * fmax(last, 1));
-    for (int over = 0; over < 2; over++) {
-        cgam_template_fill(to, TEMPLATE, "shots panel", "left=%.3f right=%.3f title=%s",
-                           over ? 0.57 : 0.085, over ? 0.98 : 0.495, over_titles[over]);
-        if (over) cgam_template_put(to, TEMPLATE, "shots second");
-        cgam_template_fill(to, TEMPLATE, "shots plot", "tics=%s", tics);
-        for (int a = 0; a < ANSWERS; a++) {
-            if (over && a == CENTRED) continue; /* only the labels can be centred */
-            /* side by side within a few percent, so that bars of equal answers can be told apart */
-            cgam_template_fill(to, TEMPLATE, "shots answer",
-                               "over=%d shift=%.4f column=%d error=%d style=%d width=%s", over,
-                               1 + 0.02 * (a - 3), 2 * a + 2, 2 * a + 3, answer_style[a],
-                               answer_width(a));
-        }
-        if (over) fputs("  NaN notitle\n", to); /* among all words chance is nothing */
-        else cgam_template_fill(to, TEMPLATE, "chance", "chance=%.6g more=%s", chance_of(doc), "");
-    }
-    legend_begin(to, 0.06, 0.17);
-    answers_legend(to, "linespoints");
-}
-
-/* A map of layer pairs, and accuracy against the coupling: the best pair of each kind of context, and what needs none.
- * The study's own contexts are drawn last, over their baselines. */
-static void draw_sweep(const json_t *doc, int64_t index, const cgam_figure *f, FILE *to)
-{
-    const json_t *entry = json_array_get(cgam_json_at(doc, "shots"), (size_t)index);
-    int64_t layers = cgam_models_layers(doc);
-    cgam_script_panels(to, f, CGAM_SCRIPT_FOOT);
-    cgam_template_put(to, TEMPLATE, "sweep");
-    for (int over = 0; over < 2; over++) {
-        double top = over ? 0.54 : 0.96;
-        const char *name = cgam_sweep_over_name((cgam_sweep_over)over);
-        const json_t *best = cgam_json_at(cgam_json_at(entry, "best"), name);
-        fputs("unset logscale x\n", to);
-        layer_axis(to, 'x', layers);
-        layer_axis(to, 'y', layers);
-        cgam_template_fill(
-            to, TEMPLATE, "sweep map",
-            "top=%.3f bottom=%.3f over=%s from=%lld to=%lld column=%s query=%d context=%d", top,
-            top - 0.30, over_titles[over], (long long)(index * layers * layers),
-            (long long)((index + 1) * layers * layers - 1), name,
-            (int)cgam_json_get_int(best, "query_layer"),
-            (int)cgam_json_get_int(best, "context_layer"));
-        for (int a = 0; a < ANSWERS; a++)
-            if (a < RETRIEVAL || (a == CENTRED && over == 0))
-                cgam_template_fill(to, TEMPLATE, "level", "y=%.6g style=%d", answer(entry, a, over),
-                                   answer_style[a]);
-        if (over == 0)
-            cgam_template_fill(to, TEMPLATE, "chance", "chance=%.6g more=%s", chance_of(doc),
-                               ", \\");
-        for (int kind = 3; kind >= 0; kind--)
-            cgam_template_fill(to, TEMPLATE, "sweep steps",
-                               "shots=%d over=%d context=%d style=%d width=%s more=%s",
-                               (int)cgam_json_get_int(entry, "k"), over, kind,
-                               answer_style[RETRIEVAL + kind], kind ? "1.8" : "3",
-                               kind ? ", \\" : "");
-    }
-    legend_begin(to, 0.05, 0.13);
-    answers_legend(to, "lines");
-}
-
-/* ---- Steering ---------------------------------------------------------------------------- */
-static const char *const context_titles[] = {"right facts", "wrong objects",
-                                             "objects of another relation"};
-static const int context_style[] = {2, 3, 4};
-
-/* One figure: a row of panels for each measure, a panel for each coupling. */
-enum { STEER_PANELS = 4, STEER_ROWS = 2 };
-static const char *const steer_measures[STEER_ROWS] = {"log_p", "log_odds"};
-static const char *const steer_labels[STEER_ROWS] = {"mean log p of the answer",
-                                                     "log odds against other objects"};
-
-typedef struct steering {
-    const json_t *entry;
-    int shots, panels;
+    static const char *const measures[] = {"baseline.log_p", "baseline.log_odds"};
+    const json_t *curves = cgam_json_at(entry, "curves");
+    json_t *panels = json_array(), *least = json_array(), *most = json_array();
     double lambda[STEER_PANELS];
-    double baseline[STEER_ROWS], least[STEER_ROWS], most[STEER_ROWS];
-    bool odds_band; /* their errors are known, which takes more than one answer */
-} steering;
-
-static steering measure_steer(const json_t *doc, int64_t index)
-{
-    steering s = {.entry = json_array_get(cgam_json_at(doc, "shots"), (size_t)index)};
-    const json_t *curves = cgam_json_at(s.entry, "curves");
-    s.shots = (int)cgam_json_get_int(s.entry, "k");
+    int count = 0;
+    bool odds_band = false; /* their errors are known, which takes more than one answer */
     for (size_t i = 0; i < json_array_size(curves); i++) {
         double x = cgam_json_get_real(json_array_get(curves, i), "lambda");
         bool known = false;
-        for (int j = 0; j < s.panels; j++) known = known || s.lambda[j] == x;
-        if (!known && s.panels < STEER_PANELS) s.lambda[s.panels++] = x;
+        for (int j = 0; j < count; j++) known = known || lambda[j] == x;
+        if (!known && count < STEER_PANELS) lambda[count++] = x;
     }
-    for (int row = 0; row < STEER_ROWS; row++) {
-        char path[32];
-        snprintf(path, sizeof path, "baseline.%s", steer_measures[row]);
-        double least = cgam_json_get_real(s.entry, path), most = least;
-        s.baseline[row] = least;
+    for (int j = 0; j < count; j++) {
+        double width = 0.91 / count, left = 0.08 + j * width;
+        json_array_append_new(panels, cgam_json_object("lambda=%g left=%g right=%g", lambda[j],
+                                                       left, left + width - 0.025));
+    }
+    for (int odds = 0; odds < 2; odds++) {
+        double low = cgam_json_get_real(entry, measures[odds]), high = low;
         for (size_t i = 0; i < json_array_size(curves); i++)
-            for (int64_t l = 0; l < cgam_models_layers(doc); l++) {
+            for (int64_t l = 0; l < layers; l++) {
                 const json_t *curve = json_array_get(curves, i);
-                const char *one = steer_measures[row];
-                double room = row ? 1.96 * cgam_json_nth(curve, "log_odds_gain_se", l) : 0;
-                s.odds_band = s.odds_band || (row && !isnan(room));
-                if (isnan(room)) room = 0;
-                least = fmin(least, cgam_json_nth(curve, row ? one : "log_p_low", l) - room);
-                most = fmax(most, cgam_json_nth(curve, row ? one : "log_p_high", l) + room);
+                double band = odds ? 1.96 * cgam_json_nth(curve, "log_odds_gain_se", l) : 0;
+                odds_band = odds_band || (odds && !isnan(band));
+                if (isnan(band)) band = 0;
+                low = fmin(low, cgam_json_nth(curve, odds ? "log_odds" : "log_p_low", l) - band);
+                high = fmax(high, cgam_json_nth(curve, odds ? "log_odds" : "log_p_high", l) + band);
             }
-        double room = 0.05 * (most - least) + 1e-6;
-        s.least[row] = least - room;
-        s.most[row] = most + room;
+        double margin = 0.05 * (high - low) + 1e-6;
+        json_array_append_new(least, cgam_json_real(low - margin));
+        json_array_append_new(most, cgam_json_real(high + margin));
     }
-    return s;
+    cgam_json_add(to, "panels=%p least=%p most=%p odds_band?=%d", panels, least, most, odds_band);
 }
 
-static void steer_panel(FILE *to, const steering *s, int row, int j)
+/* Fills a template with the document of a part, the entry of the number of shots with that index, and what a template cannot
+ * compute. */
+static void fill_script(const char *name, const json_t *doc, int64_t index, FILE *to)
 {
-    static const struct {
-        double top, bottom;
-        const char *low, *high;
-    } rows[STEER_ROWS] = {{0.945, 0.605, "column('log_p_low')", "column('log_p_high')"},
-                          {0.535, 0.215, "column('log_odds')-1.96*column('log_odds_gain_se')",
-                           "column('log_odds')+1.96*column('log_odds_gain_se')"}};
-    double width = 0.91 / s->panels, left = 0.08 + j * width;
-    cgam_template_fill(to, TEMPLATE, "steer panel",
-                       "left=%.3f right=%.3f top=%.3f bottom=%.3f least=%.6g most=%.6g", left,
-                       left + width - 0.025, rows[row].top, rows[row].bottom, s->least[row],
-                       s->most[row]);
-    if (j == 0) cgam_template_fill(to, TEMPLATE, "steer first", "label=%s", steer_labels[row]);
-    else cgam_template_put(to, TEMPLATE, "steer other");
-    if (row == 0) cgam_template_fill(to, TEMPLATE, "steer above", "lambda=%.6g", s->lambda[j]);
-    else cgam_template_put(to, TEMPLATE, "steer below");
-    for (int c = 0; c < 3 && (row == 0 || s->odds_band); c++)
-        cgam_template_fill(to, TEMPLATE, "steer band",
-                           "shots=%d context=%d lambda=%.17g low=%s high=%s style=%d", s->shots, c,
-                           s->lambda[j], rows[row].low, rows[row].high, context_style[c]);
-    for (int c = 0; c < 3; c++)
-        cgam_template_fill(to, TEMPLATE, "steer curve",
-                           "shots=%d context=%d lambda=%.17g measure=%s style=%d title=%s",
-                           s->shots, c, s->lambda[j], steer_measures[row], context_style[c],
-                           context_titles[c]);
-    cgam_template_fill(to, TEMPLATE, "steer end", "baseline=%.6g", s->baseline[row]);
+    char text[60];
+    json_t *all = json_object(), *shots = json_object_get(doc, "shots");
+    json_t *entry = json_array_get(shots, (size_t)index);
+    const int64_t layers = cgam_models_layers(doc), labels = cgam_json_get_int(doc, "labels");
+    json_object_update(all, (json_t *)(uintptr_t)doc);
+    json_object_set(all, "entry", entry);
+    /* layers are whole numbers; about a dozen of them are named on an axis */
+    cgam_json_add(all, "layer_step=%jd layer_high=%g from=%jd to=%jd", layers / 13 + 1,
+                  (double)layers - 0.5, index * layers * layers, (index + 1) * layers * layers - 1);
+    cgam_json_add(
+        all, "chance=%g words=%g root=%g first=%g last=%g", labels > 0 ? 1 / (double)labels : 0,
+        fmax(10, cgam_json_get_real(doc, "model.vocab")),
+        sqrt(fmax(1, (double)cgam_json_get_int(doc, "queries"))),
+        0.8 * fmax(cgam_json_get_real(json_array_get(shots, 0), "k"), 1),
+        1.25 * fmax(cgam_json_get_real(json_array_get(shots, json_array_size(shots) - 1), "k"), 1));
+    put_steer(all, entry, layers);
+    snprintf(text, sizeof text, "{<lab/figures/%s.gp}", name);
+    cgam_fill(to, text, all);
+    json_decref(all);
 }
 
-static void draw_steer(const json_t *doc, int64_t index, const cgam_figure *f, FILE *to)
+static void put_shots(const json_t *doc, FILE *to) { fill_script("shots-data", doc, 0, to); }
+
+static void draw_one(const json_t *doc, int64_t index, const cgam_figure *f, FILE *to)
 {
-    const steering s = measure_steer(doc, index);
+    fill_script(f->name, doc, index, to);
+}
+
+static void draw_panels(const json_t *doc, int64_t index, const cgam_figure *f, FILE *to)
+{
+    char name[32];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(f->name, "_"), f->name); /* without shots */
     cgam_script_panels(to, f, CGAM_SCRIPT_FOOT);
-    fputs("unset key\n", to);
-    layer_axis(to, 'x', cgam_models_layers(doc));
-    for (int row = 0; row < STEER_ROWS; row++)
-        for (int j = 0; j < s.panels; j++) steer_panel(to, &s, row, j);
-    legend_begin(to, 0.06, 0.12);
-    for (int c = 0; c < 3; c++)
-        cgam_template_fill(to, TEMPLATE, "legend curve", "style=%d title=%s", context_style[c],
-                           context_titles[c]);
-    legend_end(to, "legend no context");
-}
-
-/* ---- Probe ------------------------------------------------------------------------------- */
-static void draw_probe(const json_t *doc, int64_t index, const cgam_figure *f, FILE *to)
-{
-    (void)index;
-    const json_t *curves = cgam_json_at(doc, "curves");
-    double root = sqrt(fmax(1, (double)cgam_json_get_int(doc, "queries")));
-    char low[120], high[120];
-    cgam_script_panels(to, f, CGAM_SCRIPT_FOOT);
-    layer_axis(to, 'x', cgam_models_layers(doc));
-    cgam_template_fill(to, TEMPLATE, "probe", "chance=%.6g", chance_of(doc));
-    shots_curves(to, curves,
-                 &(banded){"probe.csv", "column('separability')", "-1.96*column('separability_se')",
-                           "+1.96*column('separability_se')"});
-    snprintf(low, sizeof low, "-1.96*column('margin_sd')/%.6g", root);
-    snprintf(high, sizeof high, "+1.96*column('margin_sd')/%.6g", root);
-    cgam_template_put(to, TEMPLATE, "probe alignment");
-    shots_curves(to, curves, &(banded){"probe.csv", "column('margin')", low, high});
-    legend_begin(to, 0.06, 0.17);
-    for (size_t i = 0; i < json_array_size(curves); i++) {
-        char text[32];
-        cgam_template_fill(to, TEMPLATE, "legend curve", "style=%d title=%s",
-                           cgam_script_style((int64_t)i),
-                           shots_text(cgam_json_get_int(json_array_get(curves, i), "k"), text));
-    }
-    legend_end(to, "legend chance");
+    fill_script(name, doc, index, to);
 }
 
 /* ---- The list ---------------------------------------------------------------------------- */
@@ -405,23 +147,23 @@ static const struct {
     void (*draw)(const json_t *doc, int64_t index, const cgam_figure *f, FILE *to);
     const char *title, *words;
 } scripts[] = {
-    {"neff", CGAM_LM_NEFF, false, WIDE, HIGH, NULL, draw_neff, "Effective number of words by layer",
+    {"neff", CGAM_LM_NEFF, false, WIDE, HIGH, NULL, draw_one, "Effective number of words by layer",
      "Geometric mean of exp(entropy) over queries; bands: 95% of the mean."},
-    {"mass", CGAM_LM_NEFF, false, WIDE, HIGH, NULL, draw_neff, "Probability of the labels by layer",
+    {"mass", CGAM_LM_NEFF, false, WIDE, HIGH, NULL, draw_one, "Probability of the labels by layer",
      "Mean over queries; bands: 95% of the mean."},
-    {"shots", CGAM_LM_SWEEP, false, 1080, 560, shots_data, draw_shots,
+    {"shots", CGAM_LM_SWEEP, false, 1080, 560, put_shots, draw_panels,
      "Accuracy against the number of demonstrations",
      "Pair of layers and coupling chosen on one half of the queries, counted on the other. Bars: one "
      "standard error."},
-    {"sweep", CGAM_LM_SWEEP, true, 1080, 960, NULL, draw_sweep,
+    {"sweep", CGAM_LM_SWEEP, true, 1080, 960, NULL, draw_panels,
      "Retrieval for every pair of layers",
      "Left: the best accuracy over λ for each pair of layers, square: the best pair. Right: "
      "accuracy as an exact step function of λ at the best pair of each kind of context."},
-    {"steer", CGAM_LM_STEER, true, 1080, 760, NULL, draw_steer,
+    {"steer", CGAM_LM_STEER, true, 1080, 760, NULL, draw_panels,
      "Steering by contexts of each layer",
      "The query is held at the last layer. Above: with 95% bootstrap bands. Below: the answer "
      "against the other objects of the relation; bands: 95% of the gain over no context."},
-    {"probe", CGAM_LM_PROBE, false, 1080, 520, NULL, draw_probe,
+    {"probe", CGAM_LM_PROBE, false, 1080, 520, NULL, draw_panels,
      "Separability and alignment by layer", "Bands: 95% of the mean."},
     {"inject", CGAM_LM_INJECT, true, 980, 520, NULL, cgam_inject_draw,
      "Accuracy against the layer of an edit",
