@@ -152,11 +152,6 @@ typedef struct cgam_trajectory_view {
 } cgam_trajectory_view;
 CGAM_API cgam_trajectory_view cgam_trajectory_look(const cgam_trajectory *trajectory);
 
-/* By the ending of path: .npz (time, energy, power, residual, events, winner, parts, and each
- * layer's states by its name) or .csv (the same without states, one column a part). */
-CGAM_API CGAM_NODISCARD cgam_status cgam_trajectory_write(const cgam_trajectory *trajectory,
-                                                          const char *path);
-
 /* ---- Networks in files -------------------------------------------------------------------- */
 /* A network with a start, clamps and options, as a JSON file describes it: docs/format/network.md.
  * Syntax errors name file, line and column; errors of meaning name the place, `$.layers[2].tau`. */

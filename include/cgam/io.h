@@ -1,4 +1,4 @@
-/* io.h: arrays in files - .npy, .npz, .safetensors and numeric CSV - and tables as CSV.
+/* io.h: arrays in files - .npy, .npz, .safetensors and numeric CSV.
  *
  * Whatever enters is taken for hostile: a file that is truncated, too long or lies about itself
  * gives CGAM_E_FORMAT and a message that names file, place and reason. What leaves is written to
@@ -62,30 +62,6 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_array_list(cgam_env *env, const char *p
 CGAM_API CGAM_NODISCARD cgam_status cgam_npy_write(cgam_env *env, const char *path,
                                                    cgam_dtype dtype, int ndim, const int64_t *shape,
                                                    const void *data);
-
-/* The same in pieces: nothing appears at `path` before cgam_npy_finish says CGAM_OK. */
-typedef struct cgam_npy_writer cgam_npy_writer;
-
-/* Several arrays into one .npz (stored) or .safetensors file, by the ending of `path`. Names are
- * UTF-8, not empty and each given once; `shape` may be NULL when ndim is 0. bf16 needs
- * .safetensors. */
-typedef struct cgam_named_array {
-    const char *name;
-    cgam_dtype dtype;
-    int ndim;
-    const int64_t *shape;
-    const void *data;
-} cgam_named_array;
-
-/* ---- Tables ------------------------------------------------------------------------------- */
-typedef struct cgam_table {
-    const char *name;          /* "accuracy"; the file is accuracy.csv */
-    const char *about;         /* one line */
-    const char *heads;         /* column names, separated by commas */
-    const char *const *labels; /* [rows] the first column as text, or NULL */
-    int64_t rows, columns;     /* of numbers, so without the labels */
-    const double *cells;       /* [rows, columns], NAN = none */
-} cgam_table;
 
 #ifdef __cplusplus
 }

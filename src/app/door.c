@@ -1,7 +1,7 @@
 /* door.c: a verb by its name, with options from JSON; and what every door does around a verb. */
 #include "app/verbs.h"
 #include "base/env.h"
-#include "io/folder.h"
+#include "lab/folder.h"
 #include "num/cpu/cpu.h"
 
 #include <cgam/ask.h>

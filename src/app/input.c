@@ -1,9 +1,9 @@
 /* input.c: banks, matrices and indices from the command line's words. */
 #include "app/input.h"
+#include "app/row_sums.h"
 #include "base/env.h"
 #include "io/file.h"
 #include "memory/bank.h"
-#include "memory/row_sums.h"
 #include "num/cpu/widen.h"
 
 #include <errno.h>

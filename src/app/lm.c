@@ -2,8 +2,8 @@
 #include "app/lm.h"
 
 #include "io/array.h"
-#include "io/folder.h"
 #include "lab/figures/picture.h"
+#include "lab/folder.h"
 #include "lab/page/report.h"
 
 #include <string.h>

@@ -4,7 +4,7 @@
 
 #include "app/params.h"
 #include "app/progress.h"
-#include "io/folder.h"
+#include "lab/folder.h"
 #include "lab/language/fields.h"
 #include "lab/language/study.h"
 #include "lm/edit.h"

@@ -5,8 +5,8 @@
 #ifndef CGAM_SRC_APP_VERB_H
 #define CGAM_SRC_APP_VERB_H
 
+#include "app/fields.h"
 #include "app/progress.h"
-#include "io/fields.h"
 #include "lab/fill.h"
 #include "lab/shelf.h"
 

@@ -1,11 +1,11 @@
 /* verb_bank.c: packed banks - made, changed, shown. */
 #include "app/input.h"
+#include "app/row_sums.h"
 #include "app/verbs.h"
 #include "base/env.h"
 #include "memory/bank.h"
 #include "memory/fields.h"
 #include "memory/pack.h"
-#include "memory/row_sums.h"
 
 #include <string.h>
 

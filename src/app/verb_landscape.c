@@ -3,8 +3,8 @@
 #include "app/progress.h"
 #include "app/verbs.h"
 #include "base/env.h"
-#include "io/folder.h"
 #include "lab/figures/picture.h"
+#include "lab/folder.h"
 #include "memory/fields.h"
 
 #include <cgam/recall.h>

@@ -1,8 +1,8 @@
 /* verb_lm_inject.c: contexts inside the model, beside the readout and their controls. */
 #include "app/lm.h"
 #include "app/verbs.h"
-#include "io/folder.h"
-#include "io/table.h"
+#include "lab/folder.h"
+#include "lab/table.h"
 
 static const cgam_param params[] = {
     CGAM_PARAMS_LM(false),

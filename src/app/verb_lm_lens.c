@@ -1,8 +1,8 @@
 /* verb_lm_lens.c: the layer x token picture of a text, or of two side by side. */
 #include "app/lm.h"
 #include "app/verbs.h"
-#include "io/folder.h"
 #include "lab/figures/picture.h"
+#include "lab/folder.h"
 #include "lm/model.h"
 
 #include <cgam/lm.h>

@@ -1,7 +1,7 @@
 /* verb_lm_study.c: experiments on the same data, one after the other. */
 #include "app/lm.h"
 #include "app/verbs.h"
-#include "io/table.h"
+#include "lab/table.h"
 
 static const cgam_param params[] = {
     CGAM_PARAMS_LM(false),

@@ -1,8 +1,8 @@
 /* verb_lm_trace.c: how long a context goes on shaping what a model computes. */
 #include "app/lm.h"
 #include "app/verbs.h"
-#include "io/folder.h"
 #include "lab/figures/picture.h"
+#include "lab/folder.h"
 
 #include "lab/language/trace.h"
 

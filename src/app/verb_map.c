@@ -2,8 +2,8 @@
 #include "app/input.h"
 #include "app/verbs.h"
 #include "base/alloc.h"
+#include "lab/map.h"
 #include "memory/fields.h"
-#include "memory/map.h"
 
 #include <math.h>
 

@@ -3,9 +3,9 @@
 #include "app/progress.h"
 #include "app/verbs.h"
 #include "base/alloc.h"
+#include "lab/figures/net_draw.h"
 #include "lab/figures/net_files.h"
 #include "memory/fields.h"
-#include "net/draw.h"
 #include "net/net.h"
 
 #include <math.h>

@@ -5,8 +5,9 @@
 #include "app/progress.h"
 #include "app/verbs.h"
 #include "base/env.h"
-#include "io/table.h"
+#include "lab/figures/figure.h"
 #include "lab/figures/picture.h"
+#include "lab/table.h"
 
 #include <assert.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "base/env.h"
 
 #include "base/blas.h"
-#include "base/names.h"
+#include "lab/names.h"
 #include "base/pool.h"
 
 #include <malloc.h>

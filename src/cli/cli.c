@@ -6,7 +6,7 @@
 #include "base/blas.h"
 #include "base/env.h"
 #include "cli/watch.h"
-#include "io/journal.h"
+#include "lab/journal.h"
 #include "lm/model.h"
 
 #include <fcntl.h>

@@ -2,8 +2,9 @@
  * rows are there is whole. */
 #include "fetch/data.h"
 #include "base/env.h"
-#include "base/names.h"
+#include "lab/names.h"
 #include "io/npy.h"
+#include "lab/folder.h"
 
 #include "fetch/fetch.h"
 

@@ -1,6 +1,7 @@
 /* fetch.c: libllama and the default model. */
 #include "fetch/fetch.h"
 #include "io/file.h"
+#include "lab/folder.h"
 #include "lm/cache.h"
 
 #include <errno.h>

@@ -1,7 +1,8 @@
 /* spawn.c: other programs (npm, tar), watched while they run; and the trees of files they leave. */
 #include "fetch/fetch.h"
+#include "lab/folder.h"
 
-#include "io/child.h"
+#include "lab/child.h"
 
 #include <errno.h>
 #include <fcntl.h>

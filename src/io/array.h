@@ -64,6 +64,14 @@ cgam_status cgam_fail_element(cgam_env *env, const char *name, int ndim, const i
 CGAM_NODISCARD cgam_status cgam_array_own(cgam_env *env, const char *name,
                                           const cgam_layout *layout, void *block, cgam_array *out);
 
+typedef struct cgam_named_array {
+    const char *name;
+    cgam_dtype dtype;
+    int ndim;
+    const int64_t *shape;
+    const void *data;
+} cgam_named_array;
+
 /* A reader. `name` is the file in messages; `member` is NULL when none was asked for. open takes
  * the file over when it keeps it; where it does not, it leaves it to the caller. */
 typedef struct cgam_format {
@@ -97,6 +105,9 @@ CGAM_NODISCARD cgam_status cgam_member_pick(cgam_env *env, const char *name, con
                                             const void *from, int64_t count,
                                             cgam_member_name name_at, int64_t *out);
 
+/* Several arrays into one .npz (stored) or .safetensors file, by the ending of `path`. Names are
+ * UTF-8, not empty and each given once; `shape` may be NULL when ndim is 0. bf16 needs
+ * .safetensors. */
 CGAM_NODISCARD cgam_status cgam_arrays_write(cgam_env *env, const char *path, int count,
                                              const cgam_named_array *arrays);
 

@@ -1,4 +1,4 @@
-/* csv.c: reads a matrix of numbers from text.
+/* csv.c: reads a matrix of numbers from text, and writes texts as fields.
  *
  * Lines end with \n or \r\n. Fields are separated by the first of `,` `\t` `;` that the first line
  * has, or by blanks where it has none; other blanks around them do not count. Lines that begin with # may come first, then a heading:
@@ -6,6 +6,8 @@
  * written as in C without hexadecimals; nan and inf are read, so that whoever uses the matrix can
  * name their place. Numbers are read the same in every locale.
  */
+#include "io/csv.h"
+
 #include "base/env.h"
 #include "io/array.h"
 
@@ -291,3 +293,17 @@ static cgam_status list_csv(cgam_env *env, const char *name, const cgam_file *fi
 
 const cgam_format cgam_format_csv = {
     .ending = ".csv", .recognise = recognise, .open = open_csv, .list = list_csv};
+
+void cgam_csv_text(FILE *to, const char *field)
+{
+    if (!strpbrk(field, ",\";\t\r\n")) {
+        fputs(field, to);
+        return;
+    }
+    fputc('"', to);
+    for (; *field; field++) {
+        if (*field == '"') fputc('"', to);
+        fputc(*field, to);
+    }
+    fputc('"', to);
+}

@@ -38,6 +38,15 @@ bool cgam_path_ends(const char *path, const char *ending)
     return n >= m && strcasecmp(path + n - m, ending) == 0;
 }
 
+cgam_status cgam_path_join(cgam_env *env, const char *folder, const char *name,
+                           char path[CGAM_PATH_ROOM])
+{
+    int length = snprintf(path, CGAM_PATH_ROOM, "%s/%s", folder, name);
+    return length < CGAM_PATH_ROOM
+               ? CGAM_OK
+               : cgam_fail(env, CGAM_E_ARG, "a path of %d characters is too long", length);
+}
+
 static bool is_standard_input(const char *path)
 {
     return strcmp(path, "-") == 0 || strcmp(path, "/dev/stdin") == 0;

@@ -51,6 +51,11 @@ const char *cgam_file_name(const char *path);
 const char *cgam_path_tail(const char *path);
 bool cgam_path_ends(const char *path, const char *ending); /* ".npy", in either case of letters */
 
+enum { CGAM_PATH_ROOM = 4096 }; /* bytes of a path with its end */
+/* path = folder/name; CGAM_E_ARG when that is too long. */
+CGAM_NODISCARD cgam_status cgam_path_join(cgam_env *env, const char *folder, const char *name,
+                                          char path[CGAM_PATH_ROOM]);
+
 /* Writes all bytes, repeating partial writes; 0 or errno. */
 CGAM_NODISCARD int cgam_write_all(int fd, const void *bytes, size_t size);
 

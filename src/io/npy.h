@@ -3,7 +3,6 @@
 #define CGAM_SRC_IO_NPY_H
 
 #include "io/array.h"
-#include <cgam/io.h>
 
 enum {
     CGAM_NPY_PREFIX = 12,         /* magic, version and length of the longest kind of header */
@@ -31,6 +30,8 @@ enum { CGAM_NPY_HEADER_OURS = 448 };
 CGAM_NODISCARD cgam_status cgam_npy_header(cgam_env *env, const char *name,
                                            const cgam_layout *layout, char *bytes, size_t *length);
 
+/* The same in pieces: nothing appears at `path` before cgam_npy_finish says CGAM_OK. */
+typedef struct cgam_npy_writer cgam_npy_writer;
 CGAM_NODISCARD cgam_status cgam_npy_begin(cgam_env *env, const char *path, cgam_dtype dtype,
                                           int ndim, const int64_t *shape, cgam_npy_writer **out);
 /* The next `count` elements in row-major order; CGAM_E_SHAPE when the shape has not so many. */

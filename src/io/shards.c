@@ -2,7 +2,7 @@
 #include "io/shards.h"
 
 #include "base/env.h"
-#include "io/folder.h"
+#include "io/file.h"
 #include "io/json.h"
 
 #include <ctype.h>

@@ -25,7 +25,7 @@
 #ifndef CGAM_SRC_LAB_FILL_H
 #define CGAM_SRC_LAB_FILL_H
 
-#include "io/json.h"
+#include "lab/document.h"
 
 void cgam_fill(FILE *to, const char *text, const json_t *doc);
 

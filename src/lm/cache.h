@@ -3,7 +3,7 @@
 #define CGAM_SRC_LM_CACHE_H
 
 #include "base/env.h"
-#include "io/folder.h"
+#include "io/file.h"
 
 #include <cgam/lm.h>
 

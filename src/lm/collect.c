@@ -1,6 +1,9 @@
 /* collect.c: states of prompts, from the store or from the model. */
-#include "io/placed.h"
+#include "base/alloc.h"
+#include "io/file.h"
+#include "lm/placed.h"
 #include "lm/model.h"
+#include "lm/placed.h"
 #include "lm/prompt_file.h"
 #include "lm/store.h"
 #include "num/cpu/widen.h"

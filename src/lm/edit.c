@@ -1,7 +1,7 @@
 /* edit.c: edits from words. */
 #include "lm/edit.h"
 #include "base/alloc.h"
-#include "base/names.h"
+#include "lab/names.h"
 #include "lm/model.h"
 #include "lm/vector.h"
 

@@ -5,7 +5,7 @@
 #include "lm/lens.h"
 #include "base/alloc.h"
 #include "base/blas.h"
-#include "base/names.h"
+#include "lab/names.h"
 #include "memory/bank.h"
 #include "num/cpu/widen.h"
 #include "num/softmax.h"

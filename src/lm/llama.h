@@ -5,8 +5,9 @@
 #define CGAM_SRC_LM_LLAMA_H
 
 #include "base/alloc.h"
-#include "io/gguf.h"
+#include "lm/gguf.h"
 #include "lm/edit.h"
+#include "lm/gguf.h"
 #include "lm/iq2.h"
 
 #include <llama.h>

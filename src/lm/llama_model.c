@@ -1,4 +1,5 @@
 /* llama_model.c: a GGUF file as a model - what it says of itself, its words, its matrices. */
+#include "io/file.h"
 #include "lm/cache.h"
 #include "lm/llama.h"
 #include "lm/model.h"

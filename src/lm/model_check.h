@@ -3,7 +3,7 @@
 #ifndef CGAM_SRC_LM_MODEL_CHECK_H
 #define CGAM_SRC_LM_MODEL_CHECK_H
 
-#include "io/gguf.h"
+#include "lm/gguf.h"
 
 /* Keys that a model has, or may have, lie in their ranges and fit each other; its tokens are a vocabulary; its tensors are
  * of known types, whole, and where ggml can read them. Architectures that are not known are held to what all have.

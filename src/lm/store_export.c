@@ -1,8 +1,7 @@
 /* store_export.c: out of the store into files, with an index that says what each row is. */
 #include "io/array.h"
+#include "io/csv.h"
 #include "io/file.h"
-#include "io/folder.h"
-#include "io/table.h"
 #include "lm/store.h"
 
 #include <cgam/io.h>

@@ -1,7 +1,7 @@
 /* store_tokens.c: the states of all tokens in a store, in spans as they were computed. */
 #include "io/file.h"
-#include "io/placed.h"
 #include "lm/model.h"
+#include "lm/placed.h"
 #include "lm/store.h"
 
 #include <sodium.h>

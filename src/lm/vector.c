@@ -1,9 +1,9 @@
 /* vector.c: vectors of all layers: made, compared with a model, added. */
 #include "lm/vector.h"
 #include "base/alloc.h"
-#include "base/names.h"
+#include "lab/names.h"
 #include "io/array.h"
-#include "io/gguf.h"
+#include "lm/gguf.h"
 #include "num/cpu/widen.h"
 #include "num/eigen.h"
 

@@ -14,7 +14,7 @@
 #include "memory/engines.h"
 #include "memory/results.h"
 
-#include "base/names.h"
+#include "lab/names.h"
 #include "num/entmax.h"
 #include "num/vec.h"
 

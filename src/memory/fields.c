@@ -1,6 +1,5 @@
-/* fields.c: options and results of recalls, banks, gates, landscapes and maps, a row for each field. */
+/* fields.c: options and results of recalls, banks, gates, landscapes, a row for each field. */
 #include "memory/fields.h"
-#include "memory/map.h"
 
 #include <cgam/bank.h>
 #include <cgam/flow.h>
@@ -11,16 +10,6 @@
 #define ABOVE_0 0x1p-1000 /* any number above zero that leaves room for its inverse */
 
 /* ---- Options: name, default, range, words ------------------------------------------------------ */
-#define ALPHA(struct_)                                                                             \
-    CGAM_ROW(struct_, alpha, "alpha", CGAM_REAL, "penalty between similar memories, 0 or more",    \
-             .value = "X", .fallback = "0", .min = 0, .max = INFINITY)
-#define LAMBDA(struct_)                                                                            \
-    CGAM_ROW(struct_, lambda, "lambda", CGAM_REAL,                                                 \
-             "coupling between gates and retrieval, 0 or more", .value = "X", .fallback = "1",     \
-             .min = 0, .max = INFINITY)
-#define BETA(struct_)                                                                              \
-    CGAM_ROW(struct_, beta, "beta", CGAM_REAL, "inverse temperature, above 0", .value = "X",       \
-             .fallback = "1", .min = ABOVE_0, .max = INFINITY)
 /* struct, member, name, value, default, least, most, words */
 #define REAL(struct_, member_, name_, value_, fallback_, min_, max_, ...)                          \
     CGAM_ROW(struct_, member_, name_, CGAM_REAL, __VA_ARGS__, .value = value_,                     \
@@ -34,9 +23,12 @@
 #define CERTIFY "usual|full|none"
 
 const cgam_field cgam_recall_opts_rows[] = {
-    LAMBDA(cgam_recall_opts),
-    ALPHA(cgam_recall_opts),
-    BETA(cgam_recall_opts),
+    REAL(cgam_recall_opts, lambda, "lambda", "X", "1", 0, INFINITY,
+         "coupling between gates and retrieval, 0 or more"),
+    REAL(cgam_recall_opts, alpha, "alpha", "X", "0", 0, INFINITY,
+         "penalty between similar memories, 0 or more"),
+    REAL(cgam_recall_opts, beta, "beta", "X", "1", ABOVE_0, INFINITY,
+         "inverse temperature, above 0"),
     OPT(mode, "mode", CGAM_CHOICE,
         "first order (gates from the context alone), the self-consistent fixed "
         "point, the network in time, from rest to a steady state or --t-max at any "
@@ -92,30 +84,6 @@ const cgam_field cgam_landscape_opts_rows[] = {
              .value = "N", .fallback = "64", .max = 1e9),
     CGAM_ROW(cgam_landscape_opts, seed, "seed", CGAM_INT, "of the random starts", .value = "N",
              .fallback = "1", .max = 9e15),
-    CGAM_ROWS_END,
-};
-
-const cgam_field cgam_map_opts_rows[] = {
-    ALPHA(cgam_map_opts),
-    LAMBDA(cgam_map_opts),
-    BETA(cgam_map_opts),
-    CGAM_ROW(cgam_map_opts, settled, "gates", CGAM_CHOICE,
-             "gates as the context alone sets them, or where they settle at each point "
-             "(alpha below alpha_crit)",
-             .value = "context|settled", .fallback = "context"),
-    CGAM_ROWS_END,
-};
-
-const cgam_field cgam_map_flow_opts_rows[] = {
-    REAL(cgam_map_flow_opts, switch_time, "switch", "T", NULL, ABOVE_0, INFINITY,
-         "when a flow's context changes to --context-then"),
-    REAL(cgam_map_flow_opts, tau_s, "tau-s", "X", "0.1", ABOVE_0, INFINITY,
-         "time constant of the gates"),
-    REAL(cgam_map_flow_opts, tau_r, "tau-r", "X", "0.1", ABOVE_0, INFINITY,
-         "time constant of the retrieval"),
-    REAL(cgam_map_flow_opts, tau_q, "tau-q", "X", "1", ABOVE_0, INFINITY,
-         "time constant of the query"),
-    REAL(cgam_map_flow_opts, t_end, "t-max", "T", "30", ABOVE_0, INFINITY, "horizon of the flows"),
     CGAM_ROWS_END,
 };
 
@@ -314,7 +282,7 @@ const cgam_field cgam_inspection_rows[] = {
     CGAM_ROWS_END,
 };
 
-/* ---- Landscapes and maps ------------------------------------------------------------------------ */
+/* ---- Landscapes --------------------------------------------------------------------------------- */
 #define POINT(member_, name_, kind_, ...) CGAM_ROW(cgam_point, member_, name_, kind_, __VA_ARGS__)
 const cgam_field cgam_point_rows[] = {
     POINT(minimum, "kind", CGAM_CHOICE, "whether recalls end there", .value = "saddle|minimum"),
@@ -340,27 +308,6 @@ const cgam_field cgam_landscape_rows[] = {
     FOUND(starts, CGAM_INT, "descents in all"),
     FOUND(unresolved, CGAM_INT, "ended at no point that could be told from others"),
     FOUND(euler, CGAM_INT, "sum of (-1)^index: 1 where none is missing"),
-    CGAM_ROWS_END,
-};
-
-#define REST(member_, kind_, ...) CGAM_ROW(cgam_attractor, member_, #member_, kind_, __VA_ARGS__)
-const cgam_field cgam_attractor_rows[] = {
-    REST(energy, CGAM_REAL, "at the rest point"),
-    REST(winner, CGAM_INT, "the memory with the largest p"),
-    REST(p, CGAM_REAL, "its probability"),
-    REST(starts, CGAM_INT, "starts that lead there"),
-    REST(settled, CGAM_FLAG, "the last step was below 1e-9"),
-    CGAM_ROWS_END,
-};
-
-#define MOMENT(member_, kind_, ...) CGAM_ROW(cgam_map_moment, member_, #member_, kind_, __VA_ARGS__)
-const cgam_field cgam_moment_rows[] = {
-    MOMENT(time, CGAM_REAL, "when"),
-    MOMENT(x, CGAM_REAL, "where the query is on the plane"),
-    MOMENT(y, CGAM_REAL, "where the query is on the plane"),
-    MOMENT(off, CGAM_REAL, "its distance from the plane"),
-    MOMENT(energy, CGAM_REAL, "of the whole network"),
-    MOMENT(winner, CGAM_INT, "the memory with the largest score"),
     CGAM_ROWS_END,
 };
 
@@ -409,10 +356,6 @@ const cgam_field *cgam_fields(const char *of)
                   {"landscape_opts", cgam_landscape_opts_rows},
                   {"point", cgam_point_rows},
                   {"landscape", cgam_landscape_rows},
-                  {"map_opts", cgam_map_opts_rows},
-                  {"map_flow_opts", cgam_map_flow_opts_rows},
-                  {"attractor", cgam_attractor_rows},
-                  {"map_moment", cgam_moment_rows},
                   {"flow_report", cgam_flow_report_rows}};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         if (strcmp(tables[i].name, of) == 0) return tables[i].rows;

@@ -3,7 +3,6 @@
 #define CGAM_SRC_MEMORY_FIELDS_H
 
 #include "base/field.h"
-#include "memory/map.h"
 
 /* What a document has only where it was asked for: `when` of the rows of cgam_result. */
 enum {
@@ -22,7 +21,6 @@ extern const cgam_field cgam_recall_opts_rows[], cgam_result_rows[], cgam_route_
     cgam_marks_rows[], cgam_anneal_point_rows[], cgam_transition_rows[], cgam_bank_info_rows[],
     cgam_pack_info_rows[], cgam_gram_info_rows[], cgam_gate_info_rows[], cgam_spectrum_info_rows[],
     cgam_inspection_rows[], cgam_landscape_opts_rows[], cgam_point_rows[], cgam_landscape_rows[],
-    cgam_map_opts_rows[], cgam_map_flow_opts_rows[], cgam_attractor_rows[], cgam_moment_rows[],
     cgam_flow_report_rows[];
 
 #endif

@@ -7,7 +7,7 @@
 #include "memory/spectrum.h"
 #include "memory/twins.h"
 
-#include "base/names.h"
+#include "lab/names.h"
 #include "num/vec.h"
 
 #include <float.h>

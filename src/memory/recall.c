@@ -4,7 +4,7 @@
 #include "memory/route.h"
 
 #include "base/blas.h"
-#include "base/names.h"
+#include "lab/names.h"
 #include "io/json.h"
 #include "memory/certify.h"
 #include "memory/engines.h"

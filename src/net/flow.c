@@ -2,7 +2,7 @@
 #include "net/flow_inside.h"
 #include "net/net.h"
 
-#include "base/names.h"
+#include "lab/names.h"
 
 #include <math.h>
 #include <string.h>

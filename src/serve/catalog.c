@@ -1,7 +1,7 @@
 /* catalog.c: what requests may name. Ids stand for banks, stores and models; no path leaves the server. */
 #include "serve/server.h"
 
-#include "io/folder.h"
+#include "lab/folder.h"
 
 #include <ctype.h>
 #include <limits.h>

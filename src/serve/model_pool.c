@@ -3,7 +3,7 @@
  * allows. A process that does not stop on request is killed. */
 #include "serve/model_process.h"
 
-#include "io/child.h"
+#include "lab/child.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -2,7 +2,7 @@
  * signal stops it, waits for running verbs, and leaves no process behind. */
 #include "serve/model_process.h"
 
-#include "io/child.h"
+#include "lab/child.h"
 
 #include <errno.h>
 #include <netdb.h>

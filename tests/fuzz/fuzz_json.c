@@ -1,6 +1,6 @@
 /* Any bytes as JSON: what is read is printed, in both styles, and reads back as the same. */
 #include "fuzz/readers.h"
-#include "io/json.h"
+#include "lab/document.h"
 
 static void must_survive(cgam_env *env, json_t *tree, int indent)
 {

@@ -3,7 +3,7 @@
 #include "fuzz/readers.h"
 #include "net/net.h"
 
-#include "net/draw.h"
+#include "lab/figures/net_draw.h"
 
 #include <cgam/flow.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-/* The studies have an engine of their own (SIMD lanes over many small banks, memory/lanes.h), and so
+/* The studies have an engine of their own (SIMD lanes over many small banks, lab/synthetic/lanes.h), and so
  * has the lens (products in f32 over a vocabulary, lm/lens.c). What they give is done again, number by
  * number, by cgam_recall and by the fold finder, which share no code with them. */
 #define ENV_THREADS 0

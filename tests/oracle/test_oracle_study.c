@@ -2,7 +2,7 @@
  * The studies against independent NumPy code: other random numbers, the same definitions, so means
  * agree within their standard errors together. 5 standard errors: some 250 comparisons of honest
  * numbers then fail once in ten thousand seeds. Data: tests/oracle/study/generate.py. */
-#include "io/table.h"
+#include "lab/table.h"
 #include "support/check.h"
 
 #include "lab/synthetic/study.h"

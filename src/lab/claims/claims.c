@@ -5,9 +5,10 @@
  * lost) / sqrt(gained + lost). Where the paper leaves a choice open, a claim has a reading for each
  * choice. */
 #include "lab/claims/claims.h"
+#include "io/csv.h"
 
-#include "io/folder.h"
-#include "io/table.h"
+#include "lab/folder.h"
+#include "lab/table.h"
 
 void cgam_claims_state(cgam_claims *c, const cgam_statement *list, int count,
                        const cgam_reading *readings)

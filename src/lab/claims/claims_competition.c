@@ -1,7 +1,7 @@
 /* claims_competition.c: what the paper says about gates that compete (figure 3 a to c), with a cap on the
  * time of a transient and without. */
-#include "io/table.h"
 #include "lab/claims/claims.h"
+#include "lab/table.h"
 
 #include <math.h>
 #include <stdio.h>

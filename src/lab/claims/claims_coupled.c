@@ -1,7 +1,7 @@
 /* claims_coupled.c: what the paper says about the threshold with feedback (figure 3 d), and where it really
  * is: at the fold of the branch of fixed points. */
-#include "io/table.h"
 #include "lab/claims/claims.h"
+#include "lab/table.h"
 
 #include <math.h>
 

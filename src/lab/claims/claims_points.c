@@ -1,7 +1,7 @@
 /* claims_points.c: what the paper leaves open about the fixed points of a recall: convergence from any
  * start, annealing, and what a context does to the number of attractors. */
-#include "io/table.h"
 #include "lab/claims/claims.h"
+#include "lab/table.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* claims_separation.c: what the paper says about separation (figure 2), with context noise per component and
  * spread over components. */
-#include "io/table.h"
 #include "lab/claims/claims.h"
+#include "lab/table.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* claims_theorems.c: every theorem, decided by the cases of the study that checks them. */
-#include "io/table.h"
 #include "lab/claims/claims.h"
+#include "lab/table.h"
 
 #include <string.h>
 

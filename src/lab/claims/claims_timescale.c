@@ -1,6 +1,6 @@
 /* claims_timescale.c: do gates that settle first precondition retrieval? Under three readings of the start. */
-#include "io/table.h"
 #include "lab/claims/claims.h"
+#include "lab/table.h"
 
 #include <math.h>
 

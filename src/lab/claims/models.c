@@ -2,7 +2,7 @@
 #include "lab/claims/models.h"
 
 #include "base/env.h"
-#include "io/folder.h"
+#include "lab/folder.h"
 
 #include <dirent.h>
 #include <errno.h>

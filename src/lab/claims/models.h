@@ -6,8 +6,8 @@
 #ifndef CGAM_SRC_LAB_CLAIMS_MODELS_H
 #define CGAM_SRC_LAB_CLAIMS_MODELS_H
 
-#include "io/json.h"
 #include "lab/claims/claims.h"
+#include "lab/document.h"
 #include "lab/language/study.h"
 
 /* The number at a path in which % stands for "restricted" or "full"; path NULL: NAN. */

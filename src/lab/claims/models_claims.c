@@ -7,7 +7,7 @@
  * queries that differ (the sign test, exact); means by their standard errors over queries. */
 #include "lab/claims/models_claims.h"
 #include "lab/claims/models.h"
-#include "num/stats.h"
+#include "lab/stats.h"
 
 #include <math.h>
 #include <stdio.h>

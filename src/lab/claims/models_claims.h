@@ -2,8 +2,8 @@
 #ifndef CGAM_SRC_LAB_CLAIMS_MODELS_CLAIMS_H
 #define CGAM_SRC_LAB_CLAIMS_MODELS_CLAIMS_H
 
-#include "io/json.h"
 #include "lab/claims/claims.h"
+#include "lab/document.h"
 
 typedef enum outcome { SILENT, NO, YES } outcome; /* SILENT: the study cannot say */
 enum { QUERIES_MIN = 50 }; /* with fewer, nothing seen is not nothing there */

@@ -1,7 +1,7 @@
 /* draw.c: running gnuplot. Pictures are drawn under temporary names, looked at for their last bytes
  * (gnuplot does not notice a full disk), and renamed. */
 #include "base/env.h"
-#include "io/child.h"
+#include "lab/child.h"
 #include "lab/figures/figure.h"
 
 #include <errno.h>

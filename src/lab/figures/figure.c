@@ -2,9 +2,9 @@
  * and Ito, 2008) and its line and point types survive black and white; the foot of every picture gives seed, trials and
  * parameters. */
 #include "base/env.h"
-#include "io/folder.h"
 #include "lab/figures/script.h"
 #include "lab/figures/text.h"
+#include "lab/folder.h"
 #include "lab/template.h"
 
 #include <math.h>

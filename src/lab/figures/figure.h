@@ -5,7 +5,7 @@
 #define CGAM_SRC_LAB_FIGURES_FIGURE_H
 
 #include "io/file.h"
-#include "io/json.h"
+#include "lab/document.h"
 #include "lab/language/study.h"
 #include "lab/language/trace.h"
 #include "lab/synthetic/study.h"

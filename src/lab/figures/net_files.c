@@ -3,10 +3,10 @@
 #include "net/net.h"
 
 #include "base/env.h"
-#include "io/child.h"
-#include "io/folder.h"
+#include "lab/child.h"
+#include "lab/figures/net_draw.h"
 #include "lab/figures/script.h"
-#include "net/draw.h"
+#include "lab/folder.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -123,7 +123,7 @@ cgam_status cgam_net_files_write(cgam_env *env, json_t *doc, const cgam_net_file
     static const char *const tables[] = {"trajectory.npz", "trajectory.csv"};
     for (int i = 0; i < 2 && status == CGAM_OK; i++) {
         snprintf(path, sizeof path, "%s/%s", folder, tables[i]);
-        status = cgam_trajectory_write(trajectory, path);
+        status = cgam_trajectory_write(file->net, trajectory, path);
         list_file(files, folder, tables[i]);
     }
     snprintf(path, sizeof path, "%s/graph.dot", folder);

@@ -2,7 +2,7 @@
 #ifndef CGAM_SRC_LAB_FIGURES_NET_FILES_H
 #define CGAM_SRC_LAB_FIGURES_NET_FILES_H
 
-#include "io/json.h"
+#include "lab/document.h"
 
 #include <cgam/flow.h>
 
@@ -17,5 +17,11 @@ cgam_status cgam_net_files_dot(cgam_env *env, const cgam_net_file *file, const c
 /* *missing: Graphviz is not there and nothing was written. */
 cgam_status cgam_net_files_svg(cgam_env *env, const cgam_net_file *file, const char *path,
                                bool *missing);
+
+/* By the ending of path: .npz (time, energy, power, residual, events, winner, parts, and each
+ * layer's states by its name) or .csv (the same without states, one column a part). */
+CGAM_NODISCARD cgam_status cgam_trajectory_write(const cgam_net *net,
+                                                 const cgam_trajectory *trajectory,
+                                                 const char *path);
 
 #endif

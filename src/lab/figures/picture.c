@@ -2,7 +2,7 @@
 #include "lab/figures/picture.h"
 
 #include "base/env.h"
-#include "io/table.h"
+#include "lab/table.h"
 
 static cgam_status draw_picture(cgam_env *env, json_t *doc, const char *out, const char *name,
                                 cgam_picture *write, json_t *files)

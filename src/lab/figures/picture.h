@@ -2,7 +2,7 @@
 #ifndef CGAM_SRC_LAB_FIGURES_PICTURE_H
 #define CGAM_SRC_LAB_FIGURES_PICTURE_H
 
-#include "io/json.h"
+#include "lab/document.h"
 #include "lab/figures/figure.h"
 
 /* Writes a figure's script from the document into the folder that holds its tables. */

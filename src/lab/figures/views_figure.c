@@ -1,8 +1,8 @@
 /* views_figure.c: the pictures of `cgam lm lens`, `lm trace` and `landscape`, from their documents and CSV files. */
 #include "base/env.h"
 #include "io/array.h"
-#include "io/table.h"
 #include "lab/figures/script.h"
+#include "lab/table.h"
 #include "lab/template.h"
 
 #include <math.h>

@@ -1,7 +1,8 @@
 /* dataset.c: examples and labels, whatever file they came from. */
 #include "lab/language/dataset.h"
 #include "base/alloc.h"
-#include "io/json.h"
+#include "io/file.h"
+#include "lab/document.h"
 #include "lab/embedded.h"
 
 #include <ctype.h>

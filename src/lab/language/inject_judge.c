@@ -3,7 +3,7 @@
 #include "lab/language/inject.h"
 #include "lm/scores.h"
 
-#include "base/names.h"
+#include "lab/names.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* inject_result.c: which cell is chosen, and what is said of an injection. */
-#include "io/folder.h"
+#include "lab/folder.h"
 #include "lab/language/inject.h"
 
 #include <dirent.h>

@@ -2,8 +2,8 @@
  * the layers of a transformer). */
 #include "lab/language/probe.h"
 #include "lab/language/study_sweep.h"
+#include "lab/stats.h"
 #include "lm/lens.h"
-#include "num/stats.h"
 
 #include <dlfcn.h>
 #include <linear.h>

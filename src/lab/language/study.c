@@ -1,6 +1,6 @@
 /* study.c: model, data, store and lens, opened once for any number of experiments. */
 #include "lab/language/study.h"
-#include "base/names.h"
+#include "lab/names.h"
 #include "lab/language/fit.h"
 #include "lm/model.h"
 

@@ -13,11 +13,12 @@
 #define CGAM_SRC_LAB_LANGUAGE_STUDY_H
 
 #include "base/alloc.h"
-#include "io/journal.h"
-#include "io/json.h"
+#include "lab/document.h"
+#include "lab/journal.h"
 #include "lab/language/baseline.h"
 #include "lab/language/dataset.h"
 #include "lab/language/sweep.h"
+#include "lab/table.h"
 
 #include <cgam/io.h>
 

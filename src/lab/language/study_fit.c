@@ -5,7 +5,7 @@
 #include "lab/language/fit.h"
 #include "lm/lens.h"
 
-#include "base/names.h"
+#include "lab/names.h"
 #include "io/array.h"
 
 #include <math.h>

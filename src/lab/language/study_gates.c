@@ -9,9 +9,10 @@
  * and the sum is the same at every alpha and lambda, so couplings stay exact. */
 #include "lab/language/gates.h"
 #include "lab/language/study_sweep.h"
+#include "lab/language/sweep.h"
+#include "lab/stats.h"
 #include "lm/lens.h"
 #include "memory/bank.h"
-#include "num/stats.h"
 
 #include <math.h>
 #include <string.h>

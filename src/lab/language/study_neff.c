@@ -1,6 +1,6 @@
 /* study_neff.c: how many words a state leaves in play, layer by layer. */
 #include "lab/language/study_sweep.h"
-#include "num/stats.h"
+#include "lab/stats.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* study_seeds.c: what the draw of queries and demonstrations is worth: the sweep under several seeds,
  * and how its accuracies spread. */
 #include "lab/language/study.h"
-#include "num/stats.h"
+#include "lab/stats.h"
 
 #include <math.h>
 

@@ -6,9 +6,9 @@
  *
  * Of an answer of several tokens q_i is taken in each of its places, after the tokens before it, and
  * log-probabilities are added up. */
-#include "io/table.h"
 #include "lab/language/study_sweep.h"
-#include "num/stats.h"
+#include "lab/stats.h"
+#include "lab/table.h"
 
 #include <float.h>
 #include <math.h>

@@ -6,8 +6,8 @@
  *   [2L + 2, 3L + 2]  the same of another task
  *   3L + 3            no demonstrations at all: the mean of the labels' rows */
 #include "lab/language/study_sweep.h"
+#include "lab/stats.h"
 #include "lm/lens.h"
-#include "num/stats.h"
 
 #include "lab/language/fit.h"
 #include <math.h>

@@ -6,7 +6,7 @@
  * difference of the scores, so contexts of any layer that push the same way give the same step
  * function up to the scale of lambda. Which of those is taken is a matter of the rule, not of rounding. */
 #include "base/alloc.h"
-#include "base/names.h"
+#include "lab/names.h"
 #include "lab/language/sweep.h"
 #include "lm/lens.h"
 

@@ -1,7 +1,7 @@
 /* vector_make.c: vectors from data: the mean effect of demonstrations, and contrasts of texts. */
 #include "lab/language/vector_make.h"
 #include "base/blas.h"
-#include "base/names.h"
+#include "lab/names.h"
 #include "lm/model.h"
 #include "lm/vector.h"
 

@@ -6,9 +6,9 @@
 #include "lab/page/html.h"
 
 #include "base/env.h"
-#include "io/folder.h"
 #include "lab/embedded.h"
 #include "lab/fill.h"
+#include "lab/folder.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,12 +1,12 @@
 /* html.c: the page's skeleton. One file, nothing fetched: pictures are data: addresses, the style
  * is inside, there is no script. Light and dark follow the reader's choice; on paper it is light. */
 #include "lab/page/html.h"
-#include "io/table.h"
+#include "lab/table.h"
 
 #include "base/env.h"
 #include "io/file.h"
-#include "io/folder.h"
 #include "lab/embedded.h"
+#include "lab/folder.h"
 
 #include <ctype.h>
 #include <errno.h>

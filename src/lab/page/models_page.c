@@ -7,7 +7,7 @@
 #include "lab/page/html.h"
 
 #include "base/env.h"
-#include "io/folder.h"
+#include "lab/folder.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #include "lab/page/report.h"
 
 #include "base/env.h"
-#include "io/folder.h"
+#include "lab/folder.h"
 #include "num/ranks.h"
 
 #include <limits.h>

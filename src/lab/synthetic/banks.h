@@ -1,9 +1,9 @@
-/* banks.h: random memories for a bundle of small banks (memory/lanes_banks.h). */
+/* banks.h: random memories for a bundle of small banks (lab/synthetic/lanes_banks.h). */
 #ifndef CGAM_SRC_LAB_SYNTHETIC_BANKS_H
 #define CGAM_SRC_LAB_SYNTHETIC_BANKS_H
 
+#include "lab/synthetic/lanes_banks.h"
 #include "lab/synthetic/study.h"
-#include "memory/lanes_banks.h"
 
 /* Lane l's memories: unit vectors around a random centre of norm `centre` with noise sigma, or
  * (centre = 0, sigma = 1) anywhere. */

@@ -6,7 +6,7 @@
  * words, it has its own row under the same name. */
 #include "lab/synthetic/study.h"
 
-#include "io/json.h"
+#include "lab/document.h"
 #include "lab/synthetic/alphas.h"
 #include "lab/synthetic/stream.h"
 

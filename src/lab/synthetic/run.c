@@ -2,8 +2,8 @@
  *
  * The journal has a record for every block, and a fingerprint of everything the numbers depend on (version, options,
  * seed, vector code, a given bank's rows). */
-#include "io/folder.h"
-#include "io/journal.h"
+#include "lab/folder.h"
+#include "lab/journal.h"
 #include "lab/synthetic/study.h"
 #include "num/ranks.h"
 

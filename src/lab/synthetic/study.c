@@ -1,8 +1,8 @@
 /* study.c: the list of studies, their tables, and what is written of them. */
 #include "lab/synthetic/study.h"
 #include "base/blas.h"
-#include "io/folder.h"
-#include "io/journal.h"
+#include "lab/folder.h"
+#include "lab/journal.h"
 
 #include <assert.h>
 #include <stdlib.h>

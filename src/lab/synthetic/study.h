@@ -11,10 +11,10 @@
 #define CGAM_SRC_LAB_SYNTHETIC_STUDY_H
 
 #include "base/env.h"
-#include "io/json.h"
-#include "io/table.h"
-#include "memory/lanes.h"
-#include "num/stats.h"
+#include "lab/document.h"
+#include "lab/stats.h"
+#include "lab/synthetic/lanes.h"
+#include "lab/table.h"
 
 #include <cgam/bank.h>
 #include <cgam/io.h>

@@ -13,7 +13,7 @@
  *   dotprod    the loops of neon, and sums of products of bytes by one instruction: with DotProd (2018 on)
  *
  * CMakeLists.txt compiles every X_simd.c once per set, with its name as NAME and its width as BYTES.
- * Another layer that has such a file (memory/lanes_simd.c) declares one for each of CGAM_CPU_SETS, lists
+ * Another layer that has such a file (lab/synthetic/lanes_simd.c) declares one for each of CGAM_CPU_SETS, lists
  * them by CGAM_CPU_ROWS, and finds its own by a CPU's place in cgam_cpu_all. */
 #ifndef CGAM_SRC_NUM_CPU_H
 #define CGAM_SRC_NUM_CPU_H

@@ -1,5 +1,5 @@
 /* Verbs by name, options from JSON: the same documents and the same refusals as on the command line. */
-#include "io/json.h"
+#include "lab/document.h"
 #include "support/failing_alloc.h"
 #include "support/one_env.h"
 

@@ -1,9 +1,9 @@
 /* Every allocation of every reader and writer made to fail in turn. */
-#include "io/table.h"
+#include "lab/table.h"
 #include "unit/io/scratch.h"
 
 #include "io/array.h"
-#include "io/json.h"
+#include "lab/document.h"
 #include "support/failing_alloc.h"
 
 #include "support/owned.h"

@@ -4,15 +4,15 @@
 #include "unit/io/scratch.h"
 
 #include "base/env.h"
-#include "io/child.h"
-#include "io/folder.h"
-#include "io/gguf.h"
-#include "io/journal.h"
-#include "io/json.h"
-#include "io/placed.h"
 #include "io/sealed.h"
 #include "io/shards.h"
-#include "io/table.h"
+#include "lab/child.h"
+#include "lab/document.h"
+#include "lab/folder.h"
+#include "lab/journal.h"
+#include "lab/table.h"
+#include "lm/gguf.h"
+#include "lm/placed.h"
 #include "support/failing_calls.h"
 
 #include <errno.h>

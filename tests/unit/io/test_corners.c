@@ -4,13 +4,13 @@
 
 #include "base/env.h"
 #include "io/array.h"
-#include "io/folder.h"
-#include "io/gguf.h"
-#include "io/journal.h"
-#include "io/json.h"
 #include "io/sealed.h"
 #include "io/shards.h"
-#include "io/table.h"
+#include "lab/document.h"
+#include "lab/folder.h"
+#include "lab/journal.h"
+#include "lab/table.h"
+#include "lm/gguf.h"
 #include "support/failing_alloc.h"
 
 /* A file with a header of .npy around the text, then data. */

@@ -2,7 +2,7 @@
 #include "unit/io/scratch.h"
 
 #include "base/env.h"
-#include "io/journal.h"
+#include "lab/journal.h"
 #include "support/failing_alloc.h"
 
 #include <sys/stat.h>

@@ -2,7 +2,7 @@
 #include "unit/io/scratch.h"
 
 #include "base/env.h"
-#include "io/json.h"
+#include "lab/document.h"
 
 #include <dlfcn.h>
 #include <float.h>

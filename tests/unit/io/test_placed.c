@@ -1,5 +1,5 @@
 /* Arrays that are written in any order. */
-#include "io/placed.h"
+#include "lm/placed.h"
 #include "support/check.h"
 #include "support/failing_alloc.h"
 #include "support/objects.h"

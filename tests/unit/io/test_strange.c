@@ -2,12 +2,12 @@
 #include "unit/io/scratch.h"
 
 #include "base/env.h"
-#include "io/child.h"
-#include "io/folder.h"
-#include "io/gguf.h"
-#include "io/journal.h"
 #include "io/sealed.h"
 #include "io/shards.h"
+#include "lab/child.h"
+#include "lab/folder.h"
+#include "lab/journal.h"
+#include "lm/gguf.h"
 #include "support/failing_alloc.h"
 
 #include <errno.h>

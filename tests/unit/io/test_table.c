@@ -1,9 +1,9 @@
 /* Tables, documents and folders: the one way out. */
 #include "unit/io/scratch.h"
 
-#include "io/folder.h"
-#include "io/json.h"
-#include "io/table.h"
+#include "lab/document.h"
+#include "lab/folder.h"
+#include "lab/table.h"
 
 #include <float.h>
 #include <sys/stat.h>

@@ -1,9 +1,9 @@
 /* ctest: timeout=300
  * Experiments called as a library, on a tiny model: one study, every result. */
-#include "io/json.h"
-#include "io/table.h"
+#include "lab/document.h"
 #include "lab/language/dataset.h"
 #include "lab/language/study.h"
+#include "lab/table.h"
 #include "lm/lens.h"
 #include "support/models.h"
 #include "support/objects.h"

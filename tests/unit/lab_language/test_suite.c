@@ -1,7 +1,7 @@
 /* ctest: timeout=300
  * What a study and a suite of tasks are opened with, at its borders: numbers of shots, parts, folders; and memory that ends
  * while a study goes on from what it has kept. */
-#include "io/json.h"
+#include "lab/document.h"
 #include "lab/language/study.h"
 #include "support/failing_alloc.h"
 #include "support/models.h"

@@ -1,7 +1,7 @@
 /* ctest: timeout=600
  * The lm verbs from outside, on a tiny model: what two runs share, and one clear line for each thing that can be wrong.
  * The documents themselves are held by tests/golden. */
-#include "io/json.h"
+#include "lab/document.h"
 #include "unit/lab_language/verbs.h"
 
 #include "support/owned.h"

@@ -3,7 +3,7 @@
 #ifndef CGAM_TESTS_UNIT_LM_VERBS_H
 #define CGAM_TESTS_UNIT_LM_VERBS_H
 
-#include "io/json.h"
+#include "lab/document.h"
 #include "support/models.h"
 #include "support/objects.h"
 

@@ -1,7 +1,7 @@
 /* ctest: timeout=300
  * A study of a tiny model from the command line into a report: tables, figures, section, claims;
  * the page that comes later, the page that was there, no gnuplot, and a report that is not ours. */
-#include "io/json.h"
+#include "lab/document.h"
 #include "support/models.h"
 #include "support/objects.h"
 

@@ -1,8 +1,8 @@
 /* ctest: timeout=240
  * The report: claims follow the numbers they are given, the page is whole and stands alone, texts
  * are escaped, commands and captions say what was run. */
-#include "io/table.h"
 #include "lab/synthetic/study.h"
+#include "lab/table.h"
 #include "support/check.h"
 #include "support/folder.h"
 

@@ -1,7 +1,7 @@
 /* ctest: labels=threads timeout=240
  * Studies as a whole: the same numbers on any number of threads and after any interruption, trials
  * that do not depend on how many others there are, tables, bad options, failing memory. */
-#include "io/table.h"
+#include "lab/table.h"
 #include "unit/io/scratch.h"
 
 #include "support/failing_alloc.h"

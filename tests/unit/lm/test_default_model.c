@@ -2,7 +2,7 @@
  * The default model from end to end. Runs when `cgam lm get` or `make run` has brought the model,
  * and says that it is skipped otherwise; some minutes in all. On one thread: libllama's spin while they wait for each other,
  * and beside another test two of them took three times as long. */
-#include "io/json.h"
+#include "lab/document.h"
 #include "lm/lens.h"
 #include "support/models.h"
 #include "support/objects.h"

@@ -1,7 +1,7 @@
 /* Tables of structs: defaults, ranges and words are those of the library. */
-#include "io/fields.h"
+#include "app/fields.h"
+#include "lab/map.h"
 #include "memory/fields.h"
-#include "memory/map.h"
 #include "net/net.h"
 #include "support/check.h"
 

@@ -2,8 +2,8 @@
 /* A bank over two ranks that are threads of this process: the bits of one process; the link between them breaking at any message,
  * memory ending or a stop wished on one of them at any time comes back on both, and nothing is left behind. */
 #include "base/env.h"
+#include "lab/map.h"
 #include "memory/certify.h"
-#include "memory/map.h"
 #include "support/check.h"
 #include "support/failing_alloc.h"
 #include "support/two_ranks.h"

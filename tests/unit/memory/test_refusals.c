@@ -1,9 +1,9 @@
 /* What banks, gates, recalls and theory functions do not take is refused with the numbers in the message; and those functions
  * that look further than a recall - landscapes, maps, explanations, networks - give back what they had when memory ends or a
  * stop is wished. */
+#include "lab/map.h"
 #include "memory/certify.h"
 #include "memory/gate.h"
-#include "memory/map.h"
 #include "support/check.h"
 #include "support/dense.h"
 #include "support/failing_alloc.h"

@@ -1,4 +1,5 @@
 /* Flows, eigenvalues and trajectories at the ends of what can be asked of them. */
+#include "lab/figures/net_files.h"
 #include "unit/net/nets.h"
 
 #include <cgam/flow.h>
@@ -284,7 +285,7 @@ TEST_ENV(trajectories_of_any_shape_are_written)
         cgam_flow_opts f = cgam_flow_opts_default();
         cgam_flow_report r;
         CHECK_STATUS(env, cgam_trajectory_new(net, keep, &t));
-        CHECK_REFUSED(env, CGAM_E_ARG, "the trajectory is empty", cgam_trajectory_write(t, path));
+        CHECK_REFUSED(env, CGAM_E_ARG, "the trajectory is empty", cgam_trajectory_write(net, t, path));
         f.method = CGAM_FLOW_EULER;
         f.t_end = 1; /* 100 steps: more than there is room for at first */
         f.stop = 0;
@@ -293,8 +294,8 @@ TEST_ENV(trajectories_of_any_shape_are_written)
         CHECK_STATUS(env, cgam_flow_run(net, 1, x, &f, &r));
         assert_int_equal(cgam_trajectory_look(t).count, 101);
         CHECK_CLOSE(cgam_trajectory_look(t).time[100], 1, 1e-12);
-        CHECK_STATUS(env, cgam_trajectory_write(t, path));
-        CHECK_FAILS(env, CGAM_E_IO, cgam_trajectory_write(t, "/nowhere/at/all.csv"));
+        CHECK_STATUS(env, cgam_trajectory_write(net, t, path));
+        CHECK_FAILS(env, CGAM_E_IO, cgam_trajectory_write(net, t, "/nowhere/at/all.csv"));
         snprintf(member, sizeof member, "%s:layer/deep", path);
         if (keep) {
             CHECK_STATUS(env, cgam_array_open(env, member, &a));

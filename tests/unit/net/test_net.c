@@ -1,5 +1,6 @@
 /* Building networks: what is refused and how it is said, operators, one's own Lagrangians and
  * synapses, every allocation made to fail, trajectories on disk. */
+#include "lab/figures/net_files.h"
 #include "net/net.h"
 #include "unit/net/nets.h"
 
@@ -313,7 +314,7 @@ static int build_and_flow(cgam_env *env, void *arg)
     f.user = t;
     TRY(cgam_flow_run(net, 2, x, &f, r));
     TRY(cgam_trajectory_status(t));
-    if (s->path) TRY(cgam_trajectory_write(t, s->path));
+    if (s->path) TRY(cgam_trajectory_write(net, t, s->path));
     TRY(cgam_net_eigen(net, x, NULL, 7, 0, values, &info));
     return CGAM_OK;
 }
@@ -349,7 +350,7 @@ TEST_ENV(trajectories_are_written_and_read_back)
     assert_int_equal(v.count, 11);
     char path[64], member[96];
     snprintf(path, sizeof path, "/tmp/cgam-net-%d.npz", (int)getpid());
-    CHECK_STATUS(env, cgam_trajectory_write(t, path));
+    CHECK_STATUS(env, cgam_trajectory_write(net, t, path));
     cgam_array a;
     snprintf(member, sizeof member, "%s:layer/gates", path);
     CHECK_STATUS(env, cgam_array_open(env, member, &a));
@@ -361,7 +362,7 @@ TEST_ENV(trajectories_are_written_and_read_back)
     cgam_array_close(env, &a);
     unlink(path);
     snprintf(path, sizeof path, "/tmp/cgam-net-%d.csv", (int)getpid());
-    CHECK_STATUS(env, cgam_trajectory_write(t, path));
+    CHECK_STATUS(env, cgam_trajectory_write(net, t, path));
     FILE *file = fopen(path, "r");
     char line[512];
     assert_non_null(fgets(line, sizeof line, file));
@@ -372,5 +373,5 @@ TEST_ENV(trajectories_are_written_and_read_back)
     assert_int_equal(lines, 11);
     fclose(file);
     unlink(path);
-    CHECK_FAILS(env, CGAM_E_ARG, cgam_trajectory_write(t, "trajectory.png"));
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_trajectory_write(net, t, "trajectory.png"));
 }

@@ -1,7 +1,7 @@
 /* Means, spreads and order statistics: closed forms, and no cancellation. */
 #include "support/check.h"
 
-#include "num/stats.h"
+#include "lab/stats.h"
 
 TEST(a_short_series_has_the_spread_of_the_textbook)
 {

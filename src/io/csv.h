@@ -1,0 +1,10 @@
+/* csv.h: texts as fields of CSV (RFC 4180). */
+#ifndef CGAM_SRC_IO_CSV_H
+#define CGAM_SRC_IO_CSV_H
+
+#include <stdio.h>
+
+/* One field, without the comma; quoted where it has to be. */
+void cgam_csv_text(FILE *to, const char *text);
+
+#endif

@@ -1,0 +1,27 @@
+/* stats.h: means and spreads of series, and order statistics. The one place that squares deviations:
+ * sums of squares less squared sums cancel, these updates do not. */
+#ifndef CGAM_SRC_LAB_STATS_H
+#define CGAM_SRC_LAB_STATS_H
+
+#include <stdint.h>
+
+/* Mean and sum of squared deviations of a series, by updates that do not cancel (Welford 1962; Chan,
+ * Golub and LeVeque 1979): numbers that are all alike have a spread of exactly 0. All zero at first. */
+typedef struct cgam_moments {
+    double mean, squares, n;
+} cgam_moments;
+void cgam_moments_add(cgam_moments *a, double x);
+/* Adds a series of n numbers with that mean and sum of squared deviations after those of a; the order
+ * of joining is part of the result's bits. */
+void cgam_moments_join(cgam_moments *a, double mean, double squares, double n);
+double cgam_moments_variance(const cgam_moments *a); /* over n - 1; NAN for n < 2 */
+double cgam_moments_sd(const cgam_moments *a);       /* its root */
+double cgam_moments_se(const cgam_moments *a);       /* of the mean; NAN for n < 2 */
+/* The same in two numbers of a record, to which x is the n-th, from 1, that is added. */
+void cgam_record_add(double *mean, double *squares, int64_t n, double x);
+
+void cgam_sort(double *x, int64_t n); /* rising */
+/* Quantile q of sorted x [n], linear between order statistics; NAN when n = 0. */
+double cgam_quantile(const double *x, int64_t n, double q);
+
+#endif
