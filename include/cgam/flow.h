@@ -152,21 +152,6 @@ typedef struct cgam_trajectory_view {
 } cgam_trajectory_view;
 CGAM_API cgam_trajectory_view cgam_trajectory_look(const cgam_trajectory *trajectory);
 
-/* ---- Networks in files -------------------------------------------------------------------- */
-/* A network with a start, clamps and options, as a JSON file describes it: docs/format/network.md.
- * Syntax errors name file, line and column; errors of meaning name the place, `$.layers[2].tau`. */
-typedef struct cgam_net_file {
-    cgam_net *net;
-    double *x;           /* [size] the start */
-    cgam_flow_opts flow; /* its clamps belong to this structure */
-    char *title;         /* or NULL */
-    void *owner;         /* private */
-} cgam_net_file;
-CGAM_API CGAM_NODISCARD cgam_status cgam_net_file_open(cgam_env *env, const char *path,
-                                                       cgam_net_file *out);
-/* The same from memory; weights in files are refused when dir is NULL, else looked for there. */
-CGAM_API void cgam_net_file_close(cgam_net_file *file); /* copes with {0} and NULL, leaves {0} */
-
 #ifdef __cplusplus
 }
 #endif

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "lab/figures/net_draw.h"
 #include "lab/figures/net_files.h"
+#include "lab/net_file.h"
 #include "memory/fields.h"
 #include "net/net.h"
 

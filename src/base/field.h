@@ -46,16 +46,5 @@ typedef enum cgam_input {
     CGAM_INPUT_TEXT, /* lines */
     CGAM_INPUT_JSON
 } cgam_input;
-const char *cgam_input_name(cgam_input input); /* "numbers"; "" for none */
-
-/* The row of that name of so many bytes; NULL: there is none. */
-const cgam_field *cgam_field_find(const cgam_field *rows, const char *name, size_t length);
-/* The word after `word` among those a field takes, NULL = the first; NULL past the last. */
-const char *cgam_field_word(const cgam_field *field, const char *word, size_t *length);
-/* Which of its words it is, counted from 0; -1: none. */
-int cgam_field_choice(const cgam_field *field, const char *text);
-
-/* The value in a struct as a number: flags, integers, choices, reals. */
-double cgam_field_number(const cgam_field *field, const void *object);
 
 #endif

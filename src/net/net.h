@@ -144,8 +144,6 @@ extern const cgam_syn_kind cgam_syn_bilinear, cgam_syn_self, cgam_syn_gram, cgam
 const char *cgam_flow_method_name(cgam_flow_method value);
 const char *cgam_event_name(unsigned event); /* of one: "start", "settled"; "?" for none */
 bool cgam_flow_end_find(const char *name, cgam_flow_end *out);
-CGAM_NODISCARD cgam_status cgam_net_file_parse(cgam_env *env, const char *name, const void *bytes,
-                                               size_t size, const char *dir, cgam_net_file *out);
 
 int cgam_net_synapses(const cgam_net *net);
 cgam_synapse_view cgam_net_synapse(const cgam_net *net, int synapse);

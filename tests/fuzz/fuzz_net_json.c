@@ -1,6 +1,7 @@
 /* Any bytes as a network in JSON: what is refused is refused in one line and leaves nothing behind,
  * what is read can be drawn, evaluated and flow for some steps without leaving its memory. */
 #include "fuzz/readers.h"
+#include "lab/net_file.h"
 #include "net/net.h"
 
 #include "lab/figures/net_draw.h"

@@ -1,5 +1,6 @@
 /* Flows against SciPy's solve_ivp (tests/oracle/net/generate.py): states, energies and their parts
  * along the way, by every method. */
+#include "lab/net_file.h"
 #include "net/net.h"
 #include "support/check.h"
 

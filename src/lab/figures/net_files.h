@@ -3,6 +3,7 @@
 #define CGAM_SRC_LAB_FIGURES_NET_FILES_H
 
 #include "lab/document.h"
+#include "lab/net_file.h"
 
 #include <cgam/flow.h>
 

@@ -1,4 +1,5 @@
 /* Networks from JSON: the examples load and flow, mistakes are named by line or by place. */
+#include "lab/net_file.h"
 #include "net/net.h"
 #include "unit/net/nets.h"
 

@@ -1,5 +1,5 @@
-/* file_value.c: places, members and numbers of a JSON document. */
-#include "net/file.h"
+/* net_value.c: places, members and numbers of a JSON document. */
+#include "lab/net_reader.h"
 
 #include "io/array.h"
 #include "num/rows.h"

@@ -1,8 +1,8 @@
-/* file.h: reading a network from JSON. A *place* is where we are in the document, so that every
+/* net_reader.h: reading a network from JSON. A *place* is where we are in the document, so that every
  * complaint can say `$.synapses[1].weights`; an *extract* is an array of numbers, written there or
  * in another file. */
-#ifndef CGAM_SRC_NET_FILE_H
-#define CGAM_SRC_NET_FILE_H
+#ifndef CGAM_SRC_LAB_NET_READER_H
+#define CGAM_SRC_LAB_NET_READER_H
 
 #include <cgam/flow.h>
 #include <cgam/io.h>

@@ -1,6 +1,7 @@
-/* file.c: a network, its start, its clamps and its flow from one JSON document
+/* net_file.c: a network, its start, its clamps and its flow from one JSON document
  * (docs/format/network.md). */
-#include "net/file.h"
+#include "lab/net_file.h"
+#include "lab/net_reader.h"
 #include "net/net.h"
 
 #include "io/file.h"

@@ -1,5 +1,5 @@
-/* file_synapse.c: synapses of a JSON document, one function a kind. */
-#include "net/file.h"
+/* net_synapse.c: synapses of a JSON document, one function a kind. */
+#include "lab/net_reader.h"
 
 #include <math.h>
 #include <stdio.h>
