@@ -177,8 +177,9 @@ int main(int argc, char **argv)
             bool small = memory / vectors < 200;
             fine = fine && holds && small;
             printf("%-24s %-6s %10.3f %12.3f %7.2f %12.2f %8.1f%s\n", settings[k].name,
-                   cgam_flow_method_name(methods[m]), 1e3 * seconds, 1e3 * unit, seconds / unit,
-                   2 * work, memory / vectors, holds && small ? "" : "  <- claim broken");
+                   cgam_word(cgam_flow_method_words, methods[m]), 1e3 * seconds, 1e3 * unit,
+                   seconds / unit, 2 * work, memory / vectors,
+                   holds && small ? "" : "  <- claim broken");
         }
     }
     printf(

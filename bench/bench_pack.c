@@ -121,7 +121,8 @@ static int measure(cgam_env *env, const char *packed, double alpha, int rounds)
             opening = fmin(opening, first);
         }
         printf("mode %-8s recall %9.3f ms, opening %9.3f ms, both %9.3f ms: %.2f of the recall%s\n",
-               cgam_mode_name(opts.mode), 1e3 * alone, 1e3 * opening, 1e3 * all, all / alone,
+               cgam_word(cgam_mode_words, opts.mode), 1e3 * alone, 1e3 * opening, 1e3 * all,
+               all / alone,
                coupled               ? ""
                : all <= GOAL * alone ? ", at most 1.3"
                                      : ", above 1.3");

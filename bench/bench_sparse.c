@@ -120,7 +120,7 @@ int main(int argc, char **argv)
     for (const piece *x = pieces; x < pieces + PIECES; x++)
         printf("  %-20s %8.1f ms, %8.1f ms of CPU; p %.6f, support %lld, %lld iterations, %s\n",
                x->name, 1e3 * x->wall, 1e3 * x->cpu, x->result.p, (long long)x->result.support,
-               (long long)x->result.iterations, cgam_end_name(x->result.end));
+               (long long)x->result.iterations, cgam_word(cgam_end_words, x->result.end));
     for (size_t k = 0; k < sizeof ratios / sizeof *ratios; k++) {
         const piece *x = &pieces[ratios[k].work], *y = &pieces[ratios[k].beside];
         double wall = x->wall / y->wall, cpu = x->cpu / y->cpu;

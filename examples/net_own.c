@@ -83,7 +83,7 @@ static cgam_status run(cgam_env *env)
             cgam_net_eval(net, 1, x, NULL, &(cgam_net_values){.activation = a, .parts = parts});
     if (status == CGAM_OK) status = cgam_net_eigen(net, x, NULL, 2, 1e-9, leading, &eigen);
     if (status == CGAM_OK) {
-        printf("ended: %s\nactivations ", cgam_flow_end_name(r.end));
+        printf("ended: %s\nactivations ", cgam_word(cgam_flow_end_words, r.end));
         for (int i = 0; i < N; i++) printf(" %.4f", a[i]);
         printf("\nenergy %.5f = phases %.5f, ring %.5f, push %.5f\n", r.energy_end, parts[0],
                parts[1], parts[2]);

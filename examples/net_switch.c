@@ -58,7 +58,7 @@ static cgam_status run(cgam_env *env)
     if (status == CGAM_OK) status = cgam_flow_run(net, 1, x, &f, &report);
     if (status == CGAM_OK)
         printf("\nended: %s; the energy never rose by more than %.0e between changes\n",
-               cgam_flow_end_name(report.end), fmax(report.energy_rise, 1e-12));
+               cgam_word(cgam_flow_end_words, report.end), fmax(report.energy_rise, 1e-12));
     cgam_net_free(net);
     cgam_bank_free(bank);
     return status;

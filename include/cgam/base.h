@@ -66,9 +66,12 @@ CGAM_API const char *cgam_version(void);
  * summed in which precision is said where it matters (recall.h). */
 typedef enum cgam_dtype { CGAM_F64, CGAM_F32, CGAM_F16, CGAM_BF16, CGAM_I64, CGAM_I32 } cgam_dtype;
 
-CGAM_API size_t cgam_dtype_size(cgam_dtype dtype);      /* bytes per element */
-CGAM_API const char *cgam_dtype_name(cgam_dtype dtype); /* "f64", "bf16", ...; "?" for no type */
-CGAM_API bool cgam_dtype_find(const char *name, cgam_dtype *out);
+CGAM_API size_t cgam_dtype_size(cgam_dtype dtype); /* bytes per element */
+
+/* ---- Words of enums: a table has the word of each value from 0 on and ends with NULL. */
+CGAM_API const char *cgam_word(const char *const *words, int value); /* "?" for a value outside */
+CGAM_API int cgam_word_find(const char *const *words, const char *word); /* -1: not in the table */
+CGAM_API extern const char *const cgam_dtype_words[];                    /* "f64", "bf16", .. */
 
 /* The handle: an allocator, a pool of threads, the last message. Make one per program, or one
  * per thread that calls the library; objects made with an env must be freed before it. */

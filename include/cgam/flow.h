@@ -24,8 +24,7 @@ typedef enum cgam_flow_method {
     CGAM_FLOW_RK4,   /* fixed step, order 4 */
     CGAM_FLOW_EULER  /* fixed step, order 1 */
 } cgam_flow_method;
-/* By name ("auto", "adams", "bdf", "rk4", "euler"); false when there is none. */
-CGAM_API bool cgam_flow_method_find(const char *name, cgam_flow_method *out);
+CGAM_API extern const char *const cgam_flow_method_words[];
 
 /* Holds a layer from one time to another: [from, to). Outside its clamps a layer moves. Clamps of
  * one layer must not overlap; they may follow each other, which is how an input switches. */
@@ -48,7 +47,7 @@ enum {
     CGAM_EVENT_STEADY = 32, /* |x - F(x)| is within `steady`, relative to the largest |x| or 1 */
     CGAM_EVENT_END = 64     /* the last moment */
 };
-CGAM_API bool cgam_event_find(const char *name, unsigned *out);
+CGAM_API extern const char *const cgam_event_words[]; /* by the number of the bit */
 
 typedef struct cgam_flow_moment {
     int64_t state; /* which of the batch */
@@ -105,7 +104,7 @@ typedef enum cgam_flow_end {
     CGAM_FLOW_STEPS,    /* max_steps */
     CGAM_FLOW_STUCK     /* the integrator could not meet its tolerance; `reason` has its words */
 } cgam_flow_end;
-CGAM_API const char *cgam_flow_end_name(cgam_flow_end end);
+CGAM_API extern const char *const cgam_flow_end_words[];
 
 typedef struct cgam_flow_report {
     cgam_flow_end end;

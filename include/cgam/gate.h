@@ -19,7 +19,7 @@ typedef enum cgam_regime {
     CGAM_CRITICAL,     /* |1 - alpha / alpha_crit| <= 1e-9 */
     CGAM_SUPERCRITICAL /* A has a negative eigenvalue */
 } cgam_regime;
-CGAM_API const char *cgam_regime_name(cgam_regime regime);
+CGAM_API extern const char *const cgam_regime_words[];
 
 /* Where the operator turns singular, without or with work. Infinite: no alpha does it. */
 typedef struct cgam_critical {

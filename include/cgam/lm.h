@@ -74,9 +74,7 @@ typedef enum cgam_lm_where {
     CGAM_LM_ALL,
     CGAM_LM_RANGE /* tokens from .. to, both included, 0 the first; negative: from the end of the prompt */
 } cgam_lm_where;
-/* "last", "prompt", "generated", "all", "range" */
-CGAM_API const char *cgam_lm_where_name(cgam_lm_where where);
-CGAM_API bool cgam_lm_where_find(const char *name, cgam_lm_where *out);
+CGAM_API extern const char *const cgam_lm_where_words[];
 
 typedef struct cgam_lm_edit {
     int64_t layer; /* 0 .. L; default 0 */
@@ -192,8 +190,7 @@ typedef enum cgam_lm_stop {
     CGAM_LM_STOP_WORD,   /* one of the stop words */
     CGAM_LM_STOP_INTERRUPT
 } cgam_lm_stop;
-CGAM_API const char *cgam_lm_stop_name(
-    cgam_lm_stop stop); /* "eos", "length", "word", "interrupt" */
+CGAM_API extern const char *const cgam_lm_stop_words[];
 
 typedef struct cgam_lm_token {
     int32_t id;
@@ -258,8 +255,7 @@ typedef enum cgam_lens_kind {
                        linear in h, and where nothing is added after the norm the argmax of NORM */
     CGAM_LENS_NORM  /* x = the final norm of h: the model's own scores at the last layer */
 } cgam_lens_kind;
-CGAM_API const char *cgam_lens_kind_name(cgam_lens_kind kind); /* "raw", "gain", "norm" */
-CGAM_API bool cgam_lens_kind_find(const char *name, cgam_lens_kind *out);
+CGAM_API extern const char *const cgam_lens_words[];
 
 /* A model's unembedding as a bank of memories: rows as they are (RAW) or so that their products with
  * a state are the scores of GAIN; stored as f32, f16 or bf16. Gives *out; free it with
@@ -490,8 +486,7 @@ typedef enum cgam_contrast_kind {
      * the differences' products with it: differences that are all alike give their mean. */
     CGAM_CONTRAST_PCA
 } cgam_contrast_kind;
-CGAM_API const char *cgam_contrast_kind_name(cgam_contrast_kind kind); /* "mean", "pca" */
-CGAM_API bool cgam_contrast_kind_find(const char *name, cgam_contrast_kind *out);
+CGAM_API extern const char *const cgam_contrast_words[];
 
 /* From differences [pairs, rows, width]: state of one text less that of the other. Gives *out. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_vector_contrast(cgam_env *env, int64_t pairs, int64_t rows,

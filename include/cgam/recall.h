@@ -26,8 +26,7 @@ extern "C" {
 #endif
 
 typedef enum cgam_mode { CGAM_FIRST, CGAM_COUPLED, CGAM_FLOW, CGAM_ANNEAL } cgam_mode;
-CGAM_API const char *cgam_mode_name(cgam_mode mode);
-CGAM_API bool cgam_mode_find(const char *name, cgam_mode *out); /* false: no such name */
+CGAM_API extern const char *const cgam_mode_words[];
 
 typedef enum cgam_end {
     CGAM_END_DIRECT,    /* mode first: nothing to iterate */
@@ -39,7 +38,7 @@ typedef enum cgam_end {
     CGAM_END_HORIZON,  /* mode flow: t_max came first */
     CGAM_END_ROSE      /* mode flow: the energy rose, or the integrator could not go on */
 } cgam_end;
-CGAM_API const char *cgam_end_name(cgam_end end);
+CGAM_API extern const char *const cgam_end_words[];
 
 /* How scores become weights: softmax (order 0) or alpha-entmax of order A, 1 < A <= 2,
  *   p = [1 + (A - 1)(beta r - tau)]_+^(1 / (A - 1)), tau such that p adds up to 1.
@@ -57,7 +56,7 @@ typedef enum cgam_certify {
     CGAM_CERTIFY_FULL,
     CGAM_CERTIFY_NONE
 } cgam_certify;
-CGAM_API const char *cgam_certify_name(cgam_certify level);
+CGAM_API extern const char *const cgam_certify_words[];
 
 typedef struct cgam_recall_opts {
     cgam_mode mode; /* default CGAM_FIRST */
@@ -183,7 +182,7 @@ typedef enum cgam_transition_kind {
                                   lowest index is followed */
     CGAM_TRANSITION_WINNER     /* the leader changes */
 } cgam_transition_kind;
-CGAM_API const char *cgam_transition_kind_name(cgam_transition_kind kind);
+CGAM_API extern const char *const cgam_transition_words[];
 
 typedef struct cgam_transition {
     double beta;
@@ -232,7 +231,7 @@ typedef enum cgam_path {
     CGAM_PATH_SKETCH, /* mode first with opts.fast: by the sketch; some queries may fall back */
     CGAM_PATH_ANNEAL  /* mode anneal: each query by itself */
 } cgam_path;
-CGAM_API const char *cgam_path_name(cgam_path path);
+CGAM_API extern const char *const cgam_path_words[];
 
 enum { CGAM_RECALL_GROUP = 64 }; /* the most queries that go together */
 

@@ -31,10 +31,9 @@ static PyObject *bank_new(PyObject *self, PyObject *args)
     PyObject *array;
     const char *name;
     int normalize, threads;
-    cgam_dtype dtype;
     if (!PyArg_ParseTuple(args, "Ospi:bank_new", &array, &name, &normalize, &threads)) return NULL;
-    if (!cgam_dtype_find(name, &dtype))
-        return PyErr_Format(PyExc_ValueError, "bank: dtype %s", name);
+    int dtype = cgam_word_find(cgam_dtype_words, name);
+    if (dtype < 0) return PyErr_Format(PyExc_ValueError, "bank: dtype %s", name);
     env_box *box = env_take(threads);
     handle *h = box ? handle_new(BANK, box, NULL) : NULL;
     if (!h) return NULL;

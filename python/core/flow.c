@@ -81,21 +81,25 @@ static PyObject *reports_list(const cgam_flow_report *reports, int64_t batch)
 
 static int options_of(cgam_flow_opts *o, const char *method, PyObject *options, PyObject *stop)
 {
-    if (method && !cgam_flow_method_find(method, &o->method)) {
-        PyErr_Format(PyExc_ValueError, "no method '%s'", method);
-        return -1;
+    if (method) {
+        int found = cgam_word_find(cgam_flow_method_words, method);
+        if (found < 0) {
+            PyErr_Format(PyExc_ValueError, "no method '%s'", method);
+            return -1;
+        }
+        o->method = (cgam_flow_method)found;
     }
     if (stop != Py_None) {
         o->stop = 0;
         for (Py_ssize_t i = 0; i < PyTuple_Size(stop); i++) {
-            unsigned event = 0;
             const char *name = text_of(PyTuple_GetItem(stop, i), "stop");
             if (!name) return -1;
-            if (!cgam_event_find(name, &event)) {
+            int bit = cgam_word_find(cgam_event_words, name);
+            if (bit < 0) {
                 PyErr_Format(PyExc_ValueError, "no event '%s'", name);
                 return -1;
             }
-            o->stop |= event;
+            o->stop |= 1u << bit;
         }
     }
     return fields_set(option_fields, options, o);

@@ -56,7 +56,7 @@ static PyObject *branch_of(const cgam_anneal *branch)
     PyObject *turns = PyList_New(0);
     for (int64_t i = 0; turns && i < branch->transitions; i++) {
         const cgam_transition *t = &branch->transition[i];
-        PyObject *turn = Py_BuildValue("ds", t->beta, cgam_transition_kind_name(t->kind));
+        PyObject *turn = Py_BuildValue("ds", t->beta, cgam_word(cgam_transition_words, t->kind));
         if (!turn || PyList_Append(turns, turn) != 0) Py_CLEAR(turns);
         Py_XDECREF(turn);
     }

@@ -11,12 +11,12 @@ static PyObject *model_bank(PyObject *self, PyObject *args)
     (void)self;
     PyObject *object;
     const char *lens_name, *dtype_name;
-    cgam_lens_kind lens;
-    cgam_dtype dtype;
     if (!PyArg_ParseTuple(args, "Oss:model_bank", &object, &lens_name, &dtype_name)) return NULL;
     handle *model = handle_of(object, MODEL);
     if (!model) return NULL;
-    if (!cgam_lens_kind_find(lens_name, &lens) || !cgam_dtype_find(dtype_name, &dtype))
+    int lens = cgam_word_find(cgam_lens_words, lens_name);
+    int dtype = cgam_word_find(cgam_dtype_words, dtype_name);
+    if (lens < 0 || dtype < 0)
         return PyErr_Format(PyExc_ValueError, "lens '%s', dtype '%s'", lens_name, dtype_name);
     model->box->refs++;
     handle *h = handle_new(BANK, model->box, NULL);
@@ -24,7 +24,7 @@ static PyObject *model_bank(PyObject *self, PyObject *args)
     cgam_bank *bank = NULL;
     call c;
     call_begin(&c);
-    cgam_status status = cgam_lm_bank(model->it, lens, dtype, &bank);
+    cgam_status status = cgam_lm_bank(model->it, (cgam_lens_kind)lens, (cgam_dtype)dtype, &bank);
     call_end(&c);
     h->it = bank;
     if (status == CGAM_OK) return (PyObject *)h;
@@ -75,8 +75,9 @@ static PyObject *lens_view(PyObject *self, PyObject *args)
         return NULL;
     handle *h = handle_of(object, LENS);
     if (!h) return NULL;
-    if (!cgam_lens_kind_find(lens_kind, &o.kind))
-        return PyErr_Format(PyExc_ValueError, "lens '%s'", lens_kind);
+    int found = cgam_word_find(cgam_lens_words, lens_kind);
+    if (found < 0) return PyErr_Format(PyExc_ValueError, "lens '%s'", lens_kind);
+    o.kind = (cgam_lens_kind)found;
     o.top = top;
     o.exact = exact != 0;
     cgam_lens_view view = {0};
@@ -179,10 +180,9 @@ static PyObject *contrast(PyObject *self, PyObject *args)
     const char *name;
     long long pairs, rows, width;
     int64_t size = 0;
-    cgam_contrast_kind way;
     if (!PyArg_ParseTuple(args, "LLLOs:contrast", &pairs, &rows, &width, &in, &name)) return NULL;
-    if (!cgam_contrast_kind_find(name, &way))
-        return PyErr_Format(PyExc_ValueError, "kind '%s'", name);
+    int way = cgam_word_find(cgam_contrast_words, name);
+    if (way < 0) return PyErr_Format(PyExc_ValueError, "kind '%s'", name);
     env_box *box = env_take(0);
     if (!box) return NULL;
     arrays a = {0};

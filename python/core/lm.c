@@ -140,7 +140,7 @@ static PyObject *edit_default(PyObject *self, PyObject *none)
     cgam_lm_edit e = cgam_lm_edit_default();
     PyObject *dict = fields_dict(edit_fields, &e);
     PyObject *sort = PyUnicode_FromString(e.kind == CGAM_LM_ADD ? "add" : "replace");
-    PyObject *where = PyUnicode_FromString(cgam_lm_where_name(e.where));
+    PyObject *where = PyUnicode_FromString(cgam_word(cgam_lm_where_words, e.where));
     if (!dict || !sort || !where || PyDict_SetItemString(dict, "kind", sort) != 0 ||
         PyDict_SetItemString(dict, "positions", where) != 0)
         Py_CLEAR(dict);
@@ -157,10 +157,12 @@ static int edit_of(PyObject *words, Py_ssize_t i, cgam_lm_edit *e)
     if (!is_tuple(words, "edit") ||
         !PyArg_ParseTuple(words, "LpsLLd:edit", &layer, &replace, &where, &from, &to, &e->scale))
         return -1;
-    if (!cgam_lm_where_find(where, &e->where)) {
+    int found = cgam_word_find(cgam_lm_where_words, where);
+    if (found < 0) {
         PyErr_Format(PyExc_ValueError, "edit %zd: no such positions", i);
         return -1;
     }
+    e->where = (cgam_lm_where)found;
     e->layer = layer;
     e->kind = replace ? CGAM_LM_REPLACE : CGAM_LM_ADD;
     e->from = from;
@@ -330,7 +332,7 @@ static PyObject *text_tuple(const cgam_lm_text *text)
         Py_XDECREF(one);
     }
     return tokens ? Py_BuildValue("yNs", text->text ? text->text : "", tokens,
-                                  cgam_lm_stop_name(text->stop))
+                                  cgam_word(cgam_lm_stop_words, text->stop))
                   : NULL;
 }
 

@@ -36,10 +36,12 @@ static PyObject *plan_new(PyObject *self, PyObject *const *args, Py_ssize_t coun
     if (args[1] != Py_None) {
         const char *mode = text_of(args[1], "mode");
         if (!mode) return NULL;
-        if (!cgam_mode_find(mode, &opts.mode))
-            return PyErr_Format(PyExc_ValueError, "mode is '%s', there are %s, %s, %s and %s", mode,
-                                cgam_mode_name(CGAM_FIRST), cgam_mode_name(CGAM_COUPLED),
-                                cgam_mode_name(CGAM_FLOW), cgam_mode_name(CGAM_ANNEAL));
+        int found = cgam_word_find(cgam_mode_words, mode);
+        if (found < 0)
+            return PyErr_Format(
+                PyExc_ValueError, "mode is '%s', there are %s, %s, %s and %s", mode,
+                cgam_word(cgam_mode_words, CGAM_FIRST), cgam_word(cgam_mode_words, CGAM_COUPLED),
+                cgam_word(cgam_mode_words, CGAM_FLOW), cgam_word(cgam_mode_words, CGAM_ANNEAL));
     }
     if (args[4] != Py_None && fields_set(cgam_fields("recall_opts"), args[4], &opts) != 0)
         return NULL;
@@ -190,8 +192,8 @@ static PyObject *plan_route(PyObject *self, PyObject *args)
     cgam_recall_in in = {.queries = queries};
     cgam_recall_out out = {.p = vectors ? &unused : NULL};
     cgam_route route = cgam_recall_route(plan, &in, &out);
-    return Py_BuildValue("ssL", cgam_path_name(route.path), cgam_dtype_name(route.precision),
-                         (long long)route.group);
+    return Py_BuildValue("ssL", cgam_word(cgam_path_words, route.path),
+                         cgam_word(cgam_dtype_words, route.precision), (long long)route.group);
 }
 
 static PyObject *result_layout(PyObject *self, PyObject *none)
@@ -224,7 +226,7 @@ static PyObject *end_names(PyObject *self, PyObject *none)
     (void)self, (void)none;
     PyObject *list = PyList_New(0);
     for (int end = 0; list && end <= CGAM_END_ROSE; end++) {
-        PyObject *name = PyUnicode_FromString(cgam_end_name((cgam_end)end));
+        PyObject *name = PyUnicode_FromString(cgam_word(cgam_end_words, (cgam_end)end));
         if (!name || PyList_Append(list, name) != 0) Py_CLEAR(list);
         Py_XDECREF(name);
     }

@@ -16,7 +16,7 @@ cgam_lm_study_opts cgam_lm_opts(const cgam_call *call, cgam_line *line)
     opts.store = cgam_args_text(args, "store");
     const char *const *sets; /* of several the first; the verb has the others */
     if (cgam_args_words(args, "dataset", &sets) > 0) opts.dataset = sets[0];
-    cgam_dtype_find(cgam_args_text(args, "dtype"), &opts.dtype);
+    opts.dtype = (cgam_dtype)cgam_word_find(cgam_dtype_words, cgam_args_text(args, "dtype"));
     cgam_args_fill(args, cgam_lm_study_opts_rows, &opts);
     cgam_args_fill(args, cgam_lm_answer_rows, &opts); /* what is generated is none of these */
     opts.progress = cgam_line_begin(line, call->progress);

@@ -155,10 +155,8 @@ static cgam_status pack_bank(cgam_call *call)
 {
     const char *out = cgam_args_text(call->args, "out");
     cgam_pack_opts opts = cgam_pack_opts_default();
-    cgam_dtype dtype;
-    if (cgam_args_given(call->args, "dtype") &&
-        cgam_dtype_find(cgam_args_text(call->args, "dtype"), &dtype))
-        opts.dtype = (int)dtype;
+    if (cgam_args_given(call->args, "dtype"))
+        opts.dtype = cgam_word_find(cgam_dtype_words, cgam_args_text(call->args, "dtype"));
     opts.normalize = cgam_args_flag(call->args, "normalize");
     opts.sketch = cgam_args_is(call->args, "sketch", "yes");
     opts.alphas = cgam_args_reals(call->args, "alpha", &opts.alpha);

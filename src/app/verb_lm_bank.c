@@ -70,14 +70,13 @@ static cgam_status write_model_bank(cgam_call *call)
 {
     cgam_lm *lm;
     cgam_bank *bank = NULL;
-    cgam_lens_kind lens = CGAM_LENS_RAW;
-    cgam_dtype dtype = CGAM_F32;
     cgam_status status = cgam_lm_of(call, &lm);
     if (status != CGAM_OK) return status;
-    cgam_lens_kind_find(cgam_args_text(call->args, "lens"), &lens);
-    cgam_dtype_find(cgam_args_text(call->args, "dtype"), &dtype);
+    int lens = cgam_word_find(cgam_lens_words, cgam_args_text(call->args, "lens"));
+    int dtype = cgam_word_find(cgam_dtype_words, cgam_args_text(call->args, "dtype"));
     float *gain = cgam_alloc(call->env, 2 * (size_t)cgam_lm_describe(lm).width, sizeof *gain);
-    status = gain ? cgam_lm_bank(lm, lens, dtype, &bank) : cgam_fail_nomem(call->env, "a norm");
+    status = gain ? cgam_lm_bank(lm, (cgam_lens_kind)lens, (cgam_dtype)dtype, &bank)
+                  : cgam_fail_nomem(call->env, "a norm");
     if (status == CGAM_OK) status = put_bank(call, lm, bank, gain);
     cgam_bank_free(bank);
     cgam_free(call->env, gain);

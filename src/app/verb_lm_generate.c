@@ -78,7 +78,7 @@ static void put_text(cgam_call *call, const cgam_lm *lm, const cgam_lm_text *tex
                                                cgam_lm_piece_json(lm, t->id), t->log_p, t->neff));
     }
     cgam_json_add(call->doc, "text=%s tokens=%p stop=%s", text->text ? text->text : "", tokens,
-                  cgam_lm_stop_name(text->stop));
+                  cgam_word(cgam_lm_stop_words, text->stop));
     if (call->live) cgam_json_put_bool(call->doc, "shown", true);
 }
 

@@ -94,7 +94,7 @@ static cgam_status run_lens(cgam_call *call)
                            cgam_args_text(call->args, "compare")};
     int count = texts[1] ? 2 : 1;
     cgam_lens_view_opts opts = cgam_lens_view_opts_default();
-    cgam_lens_kind_find(cgam_args_text(call->args, "lens"), &opts.kind);
+    opts.kind = (cgam_lens_kind)cgam_word_find(cgam_lens_words, cgam_args_text(call->args, "lens"));
     opts.top = cgam_args_int(call->args, "top");
     opts.exact = cgam_args_flag(call->args, "exact");
     opts.progress = cgam_line_begin(&line, call->progress);
@@ -107,7 +107,7 @@ static cgam_status run_lens(cgam_call *call)
     if (status == CGAM_OK) {
         cgam_put_lm(call->doc, lm);
         cgam_json_add(call->doc, "engine=%s lens=%s prompt=%s", opts.exact ? "exact" : "llama",
-                      cgam_lens_kind_name(opts.kind), texts[0]);
+                      cgam_word(cgam_lens_words, opts.kind), texts[0]);
         put_view(call->doc, lm, &views[0]);
         if (count == 2) {
             json_t *other = json_object();

@@ -34,7 +34,7 @@ static void put_trace(cgam_call *call, const cgam_lm *lm, const cgam_lm_trace *t
                 cgam_json_reals(t->persistence + j * t->layers, t->layers, 1)));
     }
     cgam_json_add(call->doc, "text=%s tokens=%p stop=%s", t->text.text ? t->text.text : "", tokens,
-                  cgam_lm_stop_name(t->text.stop));
+                  cgam_word(cgam_lm_stop_words, t->text.stop));
 }
 
 static cgam_status leave(cgam_call *call, const char *out, const cgam_lm_trace *t)

@@ -43,7 +43,8 @@ static cgam_status from_contrast(cgam_call *call, const cgam_lm_study_opts *opts
     cgam_lm *lm;
     int64_t pairs = 0;
     cgam_contrast_opts o = cgam_contrast_opts_default();
-    cgam_contrast_kind_find(cgam_args_text(call->args, "kind"), &o.kind);
+    o.kind =
+        (cgam_contrast_kind)cgam_word_find(cgam_contrast_words, cgam_args_text(call->args, "kind"));
     o.collect.capture.exact = opts->exact;
     o.collect.capture.progress = opts->progress;
     o.collect.dtype = opts->dtype;
@@ -55,7 +56,8 @@ static cgam_status from_contrast(cgam_call *call, const cgam_lm_study_opts *opts
         status =
             cgam_vector_contrast_file(lm, cgam_args_text(call->args, "contrast"), &o, out, &pairs);
     snprintf(hint, size, "%s", cgam_lm_describe(lm).architecture);
-    cgam_json_add(call->doc, "made_from=%s kind=%s", "contrast", cgam_contrast_kind_name(o.kind));
+    cgam_json_add(call->doc, "made_from=%s kind=%s", "contrast",
+                  cgam_word(cgam_contrast_words, o.kind));
     cgam_put_lm(call->doc, lm);
     cgam_json_put_int(call->doc, "pairs", pairs);
     cgam_store_close(o.store);

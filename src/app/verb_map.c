@@ -217,7 +217,7 @@ static cgam_status put_attractors(job *j)
 static json_t *flow_doc(const cgam_map_moment *m, int64_t count, cgam_end end)
 {
     json_t *doc = json_object(), *moments = cgam_fields_list(cgam_moment_rows, m, count, sizeof *m);
-    cgam_json_put_text(doc, "end", cgam_end_name(end));
+    cgam_json_put_text(doc, "end", cgam_word(cgam_end_words, end));
     for (const cgam_field *f = cgam_moment_rows; *f->name; f++) {
         size_t i;
         json_t *moment, *list = json_array();

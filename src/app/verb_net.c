@@ -125,7 +125,8 @@ static void apply_options(cgam_call *call, cgam_flow_opts *flow)
 {
     const cgam_args *args = call->args;
     if (cgam_args_given(args, "method"))
-        (void)cgam_flow_method_find(cgam_args_text(args, "method"), &flow->method);
+        flow->method = (cgam_flow_method)cgam_word_find(cgam_flow_method_words,
+                                                        cgam_args_text(args, "method"));
     if (cgam_args_given(args, "t-end")) flow->t_end = cgam_args_real(args, "t-end");
     if (cgam_args_given(args, "sample")) flow->sample = cgam_args_real(args, "sample");
 }

@@ -336,4 +336,18 @@ size_t cgam_dtype_size(cgam_dtype dtype)
     return 0;
 }
 
-CGAM_NAMES(cgam_dtype, cgam_dtype, "f64", "f32", "f16", "bf16", "i64", "i32")
+const char *const cgam_dtype_words[] = {"f64", "f32", "f16", "bf16", "i64", "i32", NULL};
+
+const char *cgam_word(const char *const *words, int value)
+{
+    for (int i = 0; words[i]; i++)
+        if (i == value) return words[i];
+    return "?";
+}
+
+int cgam_word_find(const char *const *words, const char *word)
+{
+    for (int i = 0; words[i]; i++)
+        if (strcmp(words[i], word) == 0) return i;
+    return -1;
+}

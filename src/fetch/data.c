@@ -5,6 +5,7 @@
 #include "lab/names.h"
 #include "io/npy.h"
 #include "lab/folder.h"
+#include "lab/names.h"
 
 #include "fetch/fetch.h"
 

@@ -343,7 +343,7 @@ cgam_status cgam_npy_header(cgam_env *env, const char *name, const cgam_layout *
     if (!*descr)
         return cgam_fail(env, CGAM_E_UNSUPPORTED,
                          "%s: NumPy has no type for %s; write a .safetensors file", name,
-                         cgam_dtype_name((cgam_dtype)layout->dtype));
+                         cgam_word(cgam_dtype_words, (cgam_dtype)layout->dtype));
     memcpy(bytes, "\x93NUMPY\x01\x00", 8);
     size_t used = 10, capacity = CGAM_NPY_HEADER_OURS;
     cgam_text_add(bytes, capacity, &used, "{'descr': '%s', 'fortran_order': False, 'shape': (",

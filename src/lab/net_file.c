@@ -195,11 +195,11 @@ static cgam_status read_stop(const cgam_reader *r, const cgam_place *at, const j
     for (size_t i = 0; i < json_array_size(list); i++) {
         const char *word = json_string_value(json_array_get(list, i));
         cgam_place here = {at, NULL, i};
-        unsigned event = 0;
-        if (!word || !cgam_event_find(word, &event) || !(event & stops))
+        int bit = word ? cgam_word_find(cgam_event_words, word) : -1;
+        if (bit < 0 || !(stops & 1u << bit))
             return cgam_reader_fail(r, &here, CGAM_E_FORMAT,
                                     "must be \"steady\", \"settled\" or \"winner\"");
-        *stop |= event;
+        *stop |= 1u << bit;
     }
     return CGAM_OK;
 }
@@ -218,7 +218,9 @@ static cgam_status read_flow(const cgam_reader *r, const json_t *value, cgam_net
         &f->t_end, &f->rtol, &f->atol, &f->step, &f->step_max, &f->steady, &f->settle,
         &f->energy_tol, &f->limit, &f->sample, &f->max_steps, &method, &watched, &stops);
     cgam_place here = {&at, "method", 0}, watch = {&at, "watch", 0}, stop = {&at, "stop", 0};
-    if (status == CGAM_OK && method && !cgam_flow_method_find(method, &f->method))
+    int found = method ? cgam_word_find(cgam_flow_method_words, method) : (int)f->method;
+    if (found >= 0) f->method = (cgam_flow_method)found;
+    else if (status == CGAM_OK)
         status =
             cgam_reader_fail(r, &here, CGAM_E_FORMAT,
                              "no method '%.40s'; there are auto, adams, bdf, rk4, euler", method);

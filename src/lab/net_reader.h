@@ -7,7 +7,7 @@
 #include <cgam/flow.h>
 #include <cgam/io.h>
 
-#include "io/json.h"
+#include "lab/document.h"
 #include "net/net.h"
 
 typedef struct cgam_place {

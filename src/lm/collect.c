@@ -211,7 +211,7 @@ cgam_status cgam_lm_collect(cgam_lm *lm, cgam_store *store, int64_t count,
     *c.report = (cgam_collected){0};
     if (o.dtype != CGAM_F32 && o.dtype != CGAM_F16 && o.dtype != CGAM_BF16)
         return cgam_fail(env, CGAM_E_ARG, "states are stored as f32, f16 or bf16, not %s",
-                         cgam_dtype_name(o.dtype));
+                         cgam_word(cgam_dtype_words, o.dtype));
     if (store && (o.capture.edits.count > 0 || o.capture.edits_each))
         return cgam_fail(env, CGAM_E_ARG,
                          "a store keeps states of the model as it is, without edits");

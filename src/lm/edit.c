@@ -1,6 +1,7 @@
 /* edit.c: edits from words. */
 #include "lm/edit.h"
 #include "base/alloc.h"
+#include "io/file.h"
 #include "lab/names.h"
 #include "lm/model.h"
 #include "lm/vector.h"
@@ -112,12 +113,12 @@ static bool take_kind(const char **at, cgam_lm_edit_kind *out)
     return take_word(at, "replace");
 }
 
-CGAM_NAMES(cgam_lm_where, cgam_lm_where, "last", "prompt", "generated", "all", "range")
+const char *const cgam_lm_where_words[] = {"last", "prompt", "generated", "all", "range", NULL};
 
 static bool take_where(const char **at, cgam_lm_edit *e)
 {
     for (e->where = CGAM_LM_LAST; e->where < CGAM_LM_RANGE; e->where++)
-        if (take_word(at, cgam_lm_where_name(e->where))) return true;
+        if (take_word(at, cgam_word(cgam_lm_where_words, e->where))) return true;
     return take_range(at, &e->from, &e->to) && take_colon(at);
 }
 

@@ -13,12 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const stop_names[] = {"eos", "length", "word", "interrupt"};
-
-const char *cgam_lm_stop_name(cgam_lm_stop stop)
-{
-    return cgam_names_at(stop_names, sizeof stop_names / sizeof *stop_names, (int)stop);
-}
+const char *const cgam_lm_stop_words[] = {"eos", "length", "word", "interrupt", NULL};
 
 cgam_lm_generate_opts cgam_lm_generate_opts_default(void)
 {

@@ -5,6 +5,7 @@
 #include "lm/lens.h"
 #include "base/alloc.h"
 #include "base/blas.h"
+#include "base/env.h"
 #include "lab/names.h"
 #include "memory/bank.h"
 #include "num/cpu/widen.h"
@@ -15,7 +16,7 @@
 
 enum { ROWS = 512 };
 
-CGAM_NAMES(cgam_lens_kind, cgam_lens_kind, "raw", "gain", "norm")
+const char *const cgam_lens_words[] = {"raw", "gain", "norm", NULL};
 
 void cgam_lens_free(cgam_lens *lens)
 {
@@ -388,7 +389,7 @@ cgam_status cgam_lm_bank(cgam_lm *lm, cgam_lens_kind lens, cgam_dtype dtype, cga
     if (lens == CGAM_LENS_NORM || (dtype != CGAM_F32 && dtype != CGAM_F16 && dtype != CGAM_BF16))
         return cgam_fail(env, CGAM_E_ARG,
                          "a model's bank is raw or gain in f32, f16 or bf16, not %s in %s",
-                         cgam_lens_kind_name(lens), cgam_dtype_name(dtype));
+                         cgam_word(cgam_lens_words, lens), cgam_word(cgam_dtype_words, dtype));
     float *Z, *norm;
     cgam_lm_norm kind;
     cgam_status status =

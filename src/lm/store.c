@@ -247,7 +247,7 @@ void cgam_store_bind(sqlite3_stmt *s, const cgam_state_key *key, uint8_t *digest
     sqlite3_bind_text(s, 1, key->model, -1, SQLITE_STATIC);
     sqlite3_bind_text(s, 2, key->exact ? "exact" : "llama", -1, SQLITE_STATIC);
     sqlite3_bind_blob(s, 3, digest, CGAM_STORE_DIGEST, SQLITE_STATIC);
-    sqlite3_bind_text(s, 4, cgam_dtype_name(key->dtype), -1, SQLITE_STATIC);
+    sqlite3_bind_text(s, 4, cgam_word(cgam_dtype_words, key->dtype), -1, SQLITE_STATIC);
 }
 
 static void bind_ids(sqlite3_stmt *s, int which, const cgam_state_key *key)
@@ -302,12 +302,11 @@ cgam_status cgam_store_put_place(cgam_store *store, const cgam_state_key *key,
 size_t cgam_store_bytes(int64_t layers, int64_t width, const char *dtype_name)
 {
     enum { LAYERS_MAX = 1 << 12, WIDTH_MAX = 1 << 20 };
-    cgam_dtype dtype;
-    if (layers < 0 || layers > LAYERS_MAX || width < 1 || width > WIDTH_MAX || !dtype_name ||
-        !cgam_dtype_find(dtype_name, &dtype) ||
+    int dtype = dtype_name ? cgam_word_find(cgam_dtype_words, dtype_name) : -1;
+    if (layers < 0 || layers > LAYERS_MAX || width < 1 || width > WIDTH_MAX ||
         (dtype != CGAM_F32 && dtype != CGAM_F16 && dtype != CGAM_BF16))
         return 0;
-    return (size_t)(layers + 1) * (size_t)width * cgam_dtype_size(dtype);
+    return (size_t)(layers + 1) * (size_t)width * cgam_dtype_size((cgam_dtype)dtype);
 }
 
 bool cgam_store_sound(sqlite3_stmt *row, size_t bytes)

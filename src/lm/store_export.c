@@ -159,8 +159,7 @@ static cgam_status read_row(sheet *s, sqlite3_stmt *row)
             "%s: row %lld is damaged: it is not what its digest says. lm store --check "
             "counts such rows, lm capture makes them anew",
             cgam_path_tail(s->store->path), (long long)sqlite3_column_int64(row, ID));
-    cgam_dtype dtype = CGAM_F32;
-    cgam_dtype_find(name, &dtype);
+    cgam_dtype dtype = (cgam_dtype)cgam_word_find(cgam_dtype_words, name); /* a sound one */
     cgam_store_widen(dtype, data, numbers, s->states + i * numbers);
     if (words > 0) memcpy(s->ids + s->words, ids, (size_t)words * sizeof *s->ids);
     s->first[i] = s->words;

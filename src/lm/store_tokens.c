@@ -134,8 +134,7 @@ static cgam_status read_token_row(collected *c, sqlite3_stmt *row)
     cgam_state_key *key = &c->keys[i];
     *key = (cgam_state_key){.model = c->group->model,
                             .exact = strcmp(c->group->engine, "exact") == 0,
-                            .dtype = CGAM_F32};
-    cgam_dtype_find(dtype, &key->dtype);
+                            .dtype = (cgam_dtype)cgam_word_find(cgam_dtype_words, dtype)};
     int32_t *tokens = cgam_alloc(env, (size_t)n, sizeof *tokens);
     if (!tokens) return cgam_fail_nomem(env, "an export");
     memcpy(tokens, ids, (size_t)n * sizeof *tokens);

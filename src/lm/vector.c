@@ -1,6 +1,7 @@
 /* vector.c: vectors of all layers: made, compared with a model, added. */
 #include "lm/vector.h"
 #include "base/alloc.h"
+#include "base/blas.h"
 #include "lab/names.h"
 #include "io/array.h"
 #include "lm/gguf.h"
@@ -328,7 +329,7 @@ cgam_status cgam_vector_write(const cgam_vector *v, const char *path, const char
 /* ---- Contrasts ------------------------------------------------------------------------------- */
 /* The direction that separates two kinds of texts, from the differences of their states. */
 
-CGAM_NAMES(cgam_contrast_kind, cgam_contrast_kind, "mean", "pca")
+const char *const cgam_contrast_words[] = {"mean", "pca", NULL};
 
 /* The first eigenvector u of sum d d' over the rows of D [n, d], in the smaller of the two spaces: u of
  * D'D, or D'w/|D'w| with w that of D D'. B: a work area of the square of the smaller; w: of its root. */

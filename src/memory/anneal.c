@@ -22,7 +22,7 @@
 #include <math.h>
 #include <string.h>
 
-CGAM_NAMES(cgam_transition_kind, cgam_transition_kind, "fold", "pitchfork", "winner")
+const char *const cgam_transition_words[] = {"fold", "pitchfork", "winner", NULL};
 
 enum {
     STEPS_MAX = 20000,

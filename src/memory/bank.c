@@ -162,7 +162,8 @@ cgam_status cgam_bank_new(cgam_env *env, const void *data, cgam_dtype dtype, int
     *out = NULL;
     cgam_bank_opts o = opts ? *opts : cgam_bank_opts_default();
     if (dtype > CGAM_BF16)
-        return cgam_fail(env, CGAM_E_ARG, "a bank cannot hold %s", cgam_dtype_name(dtype));
+        return cgam_fail(env, CGAM_E_ARG, "a bank cannot hold %s",
+                         cgam_word(cgam_dtype_words, dtype));
     if (o.ranks) return cgam_bank_gather(env, data, dtype, n, d, &o, out);
     cgam_status status = cgam_bank_shape(env, "bank", n, d);
     if (status != CGAM_OK) return status;

@@ -167,7 +167,7 @@ static cgam_status mask_by_array(cgam_env *env, const char *path, int64_t n, uin
                            (long long)a.size, (long long)n);
     else if (a.whole != 'b' && !whole)
         status = cgam_fail(env, CGAM_E_VALUE, "%s: booleans or integers are expected, not %s", path,
-                           cgam_dtype_name(a.dtype));
+                           cgam_word(cgam_dtype_words, a.dtype));
     for (int64_t i = 0; i < a.size && status == CGAM_OK; i++) {
         double v;
         const char *at = (const char *)a.data + (size_t)i * cgam_dtype_size(a.dtype);

@@ -64,10 +64,11 @@ static cgam_status check_same_files(cgam_env *env, const cgam_shards *shards, cg
     const part *first = &all[0];
     status = check_cpu(env, all, ranks->rank);
     if (mine.n != first->n || mine.d != first->d || mine.dtype != first->dtype)
-        status = cgam_fail(
-            env, CGAM_E_SHAPE, "%s: %s %lld x %lld, the file of rank 0 holds %s %lld x %lld", name,
-            cgam_dtype_name(shards->dtype), (long long)mine.n, (long long)mine.d,
-            cgam_dtype_name((cgam_dtype)first->dtype), (long long)first->n, (long long)first->d);
+        status = cgam_fail(env, CGAM_E_SHAPE,
+                           "%s: %s %lld x %lld, the file of rank 0 holds %s %lld x %lld", name,
+                           cgam_word(cgam_dtype_words, shards->dtype), (long long)mine.n,
+                           (long long)mine.d, cgam_word(cgam_dtype_words, (cgam_dtype)first->dtype),
+                           (long long)first->n, (long long)first->d);
     else if (mine.print != first->print)
         status = cgam_fail(env, CGAM_E_VALUE, "%s: other numbers than in the file of rank 0", name);
     cgam_free(env, all);
@@ -154,9 +155,10 @@ static cgam_status check_parts(cgam_env *env, const part *all, int rank, int64_t
 {
     cgam_status status = check_cpu(env, all, rank);
     if (status == CGAM_OK && (all[rank].d != all[0].d || all[rank].dtype != all[0].dtype))
-        status = cgam_fail(env, CGAM_E_SHAPE, "rows of %lld %s, those of rank 0 are %lld %s",
-                           (long long)all[rank].d, cgam_dtype_name((cgam_dtype)all[rank].dtype),
-                           (long long)all[0].d, cgam_dtype_name((cgam_dtype)all[0].dtype));
+        status = cgam_fail(
+            env, CGAM_E_SHAPE, "rows of %lld %s, those of rank 0 are %lld %s",
+            (long long)all[rank].d, cgam_word(cgam_dtype_words, (cgam_dtype)all[rank].dtype),
+            (long long)all[0].d, cgam_word(cgam_dtype_words, (cgam_dtype)all[0].dtype));
     return status == CGAM_OK ? cgam_bank_shape(env, "bank", n, all[0].d) : status;
 }
 

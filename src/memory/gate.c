@@ -18,8 +18,8 @@ static const double CRITICAL_BAND = 1e-9;
 static const double RANGE = 0x1p1000;  /* of entries of A, so that sums of them stay finite */
 static const double SMALL_FLOPS = 2e9; /* a tenth of a second */
 
-CGAM_NAMES(cgam_regime, cgam_regime, "subcritical", "critical", "supercritical")
-CGAM_NAMES(cgam_effort, cgam_effort, "free", "full", "least")
+const char *const cgam_regime_words[] = {"subcritical", "critical", "supercritical", NULL};
+
 
 bool cgam_bank_small(const cgam_bank *bank)
 {

@@ -41,9 +41,6 @@ cgam_status cgam_bank_orthogonal(const cgam_bank *bank, cgam_sign *out);
 /* Is work of O(n min(n,d)^2) cheap enough to do unasked? */
 bool cgam_bank_small(const cgam_bank *bank);
 
-bool cgam_regime_find(const char *name, cgam_regime *out); /* false: no such name */
-const char *cgam_effort_name(cgam_effort value);
-bool cgam_effort_find(const char *name, cgam_effort *out); /* false: no such name */
 /* About how many bytes it holds, the bank's not counted. */
 size_t cgam_gate_bytes(const cgam_gate *gate);
 /* y[n] = A(alpha)^-1 Z v, v [d]; with equal norms and n > d in one pass over the bank. */

@@ -387,7 +387,7 @@ cgam_status cgam_landscape_find(const cgam_recall *plan, const double *q, const 
     int64_t n = plan->bank->Z.n;
     if (plan->opts.mode != CGAM_COUPLED)
         return cgam_fail(env, CGAM_E_ARG, "a landscape is that of mode coupled, not of mode %s",
-                         cgam_mode_name(plan->opts.mode));
+                         cgam_word(cgam_mode_words, plan->opts.mode));
     if (cgam_recall_sparse(plan))
         return cgam_fail(env, CGAM_E_ARG, "a landscape is that of softmax, not of entmax");
     if (!plan->gate->A)

@@ -183,7 +183,7 @@ static cgam_status check_opts(cgam_env *env, const cgam_pack_opts *o, const char
                          cgam_path_tail(path));
     if (o->dtype > (int)CGAM_BF16)
         return cgam_fail(env, CGAM_E_ARG, "a bank cannot hold %s",
-                         cgam_dtype_name((cgam_dtype)o->dtype));
+                         cgam_word(cgam_dtype_words, (cgam_dtype)o->dtype));
     if (o->alphas < 0 || o->alphas > CGAM_PACK_ALPHAS_MAX)
         return cgam_fail(env, CGAM_E_ARG, "%lld alpha, at most %d can be kept",
                          (long long)o->alphas, CGAM_PACK_ALPHAS_MAX);

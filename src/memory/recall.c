@@ -14,10 +14,10 @@
 #include <math.h>
 #include <string.h>
 
-CGAM_NAMES(cgam_certify, cgam_certify, "usual", "full", "none")
-CGAM_NAMES(cgam_mode, cgam_mode, "first", "coupled", "flow", "anneal")
-CGAM_NAMES(cgam_end, cgam_end, "direct", "converged", "max_iter", "stalled", "diverged", "horizon",
-           "rose")
+const char *const cgam_certify_words[] = {"usual", "full", "none", NULL};
+const char *const cgam_mode_words[] = {"first", "coupled", "flow", "anneal", NULL};
+const char *const cgam_end_words[] = {"direct", "converged", "max_iter", "stalled", "diverged", "horizon",
+           "rose", NULL};
 
 cgam_recall_opts cgam_recall_opts_default(void)
 {
@@ -66,7 +66,7 @@ static cgam_status check_opts(cgam_env *env, const cgam_recall_opts *o)
                          o->fast ? "fast requires mode first: mode %s needs every score"
                                  : "none requires mode first: in mode %s p acts on gates, and the "
                                    "ghost has none; give the bank a row for it",
-                         cgam_mode_name(o->mode));
+                         cgam_word(cgam_mode_words, o->mode));
     if ((unsigned)o->certify > CGAM_CERTIFY_NONE)
         return cgam_fail(env, CGAM_E_ARG, "invalid level %d of certify (valid: 0 to %d)",
                          (int)o->certify, CGAM_CERTIFY_NONE);
@@ -113,8 +113,8 @@ static cgam_status need_positive(cgam_recall *plan)
     if (status != CGAM_OK) return status;
     return cgam_fail(plan->bank->env, CGAM_E_NOT_POSITIVE,
                      "mode %s needs A(alpha) positive definite: alpha = %s is %s, alpha_crit = %s",
-                     cgam_mode_name(plan->opts.mode), cgam_real_text(info->alpha, alpha),
-                     cgam_regime_name(info->regime),
+                     cgam_word(cgam_mode_words, plan->opts.mode),
+                     cgam_real_text(info->alpha, alpha), cgam_word(cgam_regime_words, info->regime),
                      isfinite(crit.alpha) ? cgam_real_text(crit.alpha, critical) : "unknown");
 }
 
@@ -273,7 +273,7 @@ static cgam_status normalize_starts(const cgam_recall *plan, const cgam_recall_i
     const cgam_rows *Z = &plan->bank->Z;
     if (plan->opts.mode != CGAM_COUPLED)
         return cgam_fail(env, CGAM_E_ARG, "start requires mode coupled, not mode %s",
-                         cgam_mode_name(plan->opts.mode));
+                         cgam_word(cgam_mode_words, plan->opts.mode));
     for (int64_t k = 0; k < in->queries; k++) {
         double sum = 0;
         for (int64_t i = 0; i < n; i++) {

@@ -37,9 +37,5 @@ void cgam_weight_bounds_share(const cgam_recall *plan, const cgam_weight_bounds 
 void cgam_result_intervals(const cgam_recall *plan, const cgam_weight_bounds *x, double r,
                            cgam_result *out);
 
-bool cgam_end_find(const char *name, cgam_end *out); /* false: no such name */
-bool cgam_certify_find(const char *name, cgam_certify *out);
-bool cgam_transition_kind_find(const char *name, cgam_transition_kind *out);
-bool cgam_path_find(const char *name, cgam_path *out); /* false: no such name */
 
 #endif

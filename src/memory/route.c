@@ -20,8 +20,8 @@ static const double TOGETHER_DOUBLES = 0x1p27; /* and where all of them are mult
  * twelfth digit of p. */
 static const double PIVOT_EXACT = 100;
 
-CGAM_NAMES(cgam_path, cgam_path, "pass", "matrices", "vectors", "coupled", "coupled-together",
-           "flow", "sketch", "anneal")
+const char *const cgam_path_words[] = {"pass", "matrices", "vectors", "coupled", "coupled-together",
+                                       "flow", "sketch",   "anneal",  NULL};
 
 cgam_reach cgam_reach_of(const cgam_recall *plan, cgam_status *status)
 {

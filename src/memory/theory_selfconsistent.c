@@ -275,6 +275,6 @@ cgam_status cgam_context_margin(const cgam_gate *gate, const double *P, int64_t 
     if (gate->info.regime != CGAM_SUBCRITICAL)
         return cgam_fail(env, CGAM_E_NOT_POSITIVE,
                          "a free context needs A(alpha) positive definite: alpha = %.17g is %s",
-                         gate->info.alpha, cgam_regime_name(gate->info.regime));
+                         gate->info.alpha, cgam_word(cgam_regime_words, gate->info.regime));
     return cgam_gate_context_margin(gate, NULL, P, k, margin);
 }

@@ -3,32 +3,18 @@
 #include "net/net.h"
 
 #include "lab/names.h"
-
 #include <math.h>
 #include <string.h>
 
 /* States that go in step hold a handful of vectors each. */
 enum { STATES_AT_ONCE = 64, DOUBLES_AT_ONCE = 1 << 22 };
 
-CGAM_NAMES(cgam_flow_method, cgam_flow_method, "auto", "adams", "bdf", "rk4", "euler")
-CGAM_NAMES(cgam_flow_end, cgam_flow_end, "steady", "horizon", "settled", "winner", "stopped",
-           "rose", "diverged", "steps", "stuck")
+const char *const cgam_flow_method_words[] = {"auto", "adams", "bdf", "rk4", "euler", NULL};
+const char *const cgam_flow_end_words[] = {"steady", "horizon",  "settled", "winner", "stopped",
+                                           "rose",   "diverged", "steps",   "stuck",  NULL};
 
-static const char *const events[] = {"start",  "sample", "clamp", "settled",
-                                     "winner", "steady", "end"};
-enum { EVENTS = sizeof events / sizeof *events };
-
-const char *cgam_event_name(unsigned event)
-{
-    return cgam_names_at(events, EVENTS, event ? __builtin_ctz(event) : -1);
-}
-
-bool cgam_event_find(const char *name, unsigned *out)
-{
-    int found = cgam_names_find(events, EVENTS, name);
-    if (found >= 0) *out = 1u << found;
-    return found >= 0;
-}
+const char *const cgam_event_words[] = {"start",  "sample", "clamp", "settled",
+                                        "winner", "steady", "end",   NULL};
 
 cgam_flow_opts cgam_flow_opts_default(void)
 {

@@ -141,10 +141,6 @@ extern const cgam_syn_kind cgam_syn_bilinear, cgam_syn_self, cgam_syn_gram, cgam
     cgam_syn_bias, cgam_syn_tensor, cgam_syn_lowrank, cgam_syn_hidden, cgam_syn_attention,
     cgam_syn_user;
 
-const char *cgam_flow_method_name(cgam_flow_method value);
-const char *cgam_event_name(unsigned event); /* of one: "start", "settled"; "?" for none */
-bool cgam_flow_end_find(const char *name, cgam_flow_end *out);
-
 int cgam_net_synapses(const cgam_net *net);
 cgam_synapse_view cgam_net_synapse(const cgam_net *net, int synapse);
 /* Name of part i: layers first, then synapses. */

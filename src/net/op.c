@@ -95,7 +95,7 @@ static cgam_status check_dense(cgam_net *net, const char *name, cgam_dtype dtype
 {
     if (dtype > CGAM_BF16)
         return cgam_fail(net->env, CGAM_E_UNSUPPORTED, "%s: weights cannot be %s", name,
-                         cgam_dtype_name(dtype));
+                         cgam_word(cgam_dtype_words, dtype));
     if (rows < 1 || cols < 1 || cols > INT32_MAX / 2 || rows > (INT64_C(1) << 40) / cols)
         return cgam_fail(net->env, CGAM_E_SHAPE, "%s: weights of %lld x %lld", name,
                          (long long)rows, (long long)cols);

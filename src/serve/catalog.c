@@ -300,7 +300,8 @@ static json_t *describe_entry(const cgam_catalog *catalog, const cgam_catalog_en
         return one;
     cgam_bank_info info = cgam_bank_describe(bank);
     cgam_json_add(one, "n=%jd d=%jd dtype=%s names?=%d", info.n, info.d,
-                  cgam_dtype_name(info.dtype), cgam_shelf_names(catalog->shelf, t->path) != NULL);
+                  cgam_word(cgam_dtype_words, info.dtype),
+                  cgam_shelf_names(catalog->shelf, t->path) != NULL);
     return one;
 }
 

@@ -88,7 +88,7 @@ static void run_case(const char *folder, const char *name, cgam_flow_method meth
     assert_int_equal(r.end, CGAM_FLOW_HORIZON);
     assert_int_equal(j.met, 41);
     print_message("%-12s %-5s states off by %.1e, parts by %.1e\n", name,
-                  cgam_flow_method_name(method), j.worst, j.worst_energy);
+                  cgam_word(cgam_flow_method_words, method), j.worst, j.worst_energy);
     CHECK_LE(j.worst, allowed);
     CHECK_LE(j.worst_energy, allowed);
     free(j.time.data);

@@ -78,8 +78,8 @@ static void about_regime(oracle_case *k)
         cgam_gate *gate;
         ORACLE_RUN(k, cgam_gate_new(k->bank, oracle_number(want, "alpha"), &opts, &gate));
         const cgam_gate_info info = cgam_gate_describe(gate);
-        if (strcmp(cgam_regime_name(info.regime), oracle_text(want, "regime")) != 0)
-            fail_msg("%s: regime %s, want %s", k->where, cgam_regime_name(info.regime),
+        if (strcmp(cgam_word(cgam_regime_words, info.regime), oracle_text(want, "regime")) != 0)
+            fail_msg("%s: regime %s, want %s", k->where, cgam_word(cgam_regime_words, info.regime),
                      oracle_text(want, "regime"));
         if (!oracle_is_null(want, "negative"))
             ORACLE_CLOSE(k, (double)info.negative, oracle_number(want, "negative"), 0.0);

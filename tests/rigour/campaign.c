@@ -212,20 +212,21 @@ static void print_coverage(bank_size size, const tally *t)
     for (int e = 0; e <= CGAM_END_ROSE; e++) {
         bool can = e == CGAM_END_DIRECT || e == CGAM_END_CONVERGED ||
                    (e == CGAM_END_STALLED && small) || (e == CGAM_END_MAX_ITER && small);
-        counted(cgam_end_name((cgam_end)e), t->ends[e], enough && can);
+        counted(cgam_word(cgam_end_words, (cgam_end)e), t->ends[e], enough && can);
         if (t->ends[e]) printf(" (%lld)", (long long)t->ordinary_ends[e]);
     }
     printf("; ways:");
     for (int w = 0; w <= CGAM_PATH_ANNEAL; w++) {
         bool can = w == CGAM_PATH_VECTORS || w == CGAM_PATH_COUPLED || w == CGAM_PATH_PASS ||
                    (w == CGAM_PATH_FLOW || w == CGAM_PATH_SKETCH ? small : size == LARGE);
-        counted(cgam_path_name((cgam_path)w), t->paths[w], enough && can);
+        counted(cgam_word(cgam_path_words, (cgam_path)w), t->paths[w], enough && can);
     }
     printf("\n  storage:");
-    for (int k = 0; k < 4; k++) counted(cgam_dtype_name((cgam_dtype)k), t->dtypes[k], enough);
+    for (int k = 0; k < 4; k++)
+        counted(cgam_word(cgam_dtype_words, (cgam_dtype)k), t->dtypes[k], enough);
     printf("; regimes:");
     for (int k = 0; k < 3; k++)
-        counted(cgam_regime_name((cgam_regime)k), t->regimes[k], enough && small);
+        counted(cgam_word(cgam_regime_words, (cgam_regime)k), t->regimes[k], enough && small);
     printf(";");
     counted("edges", t->edges, enough);
     counted("normalised", t->normalized, enough);

@@ -347,9 +347,9 @@ void instance_print(const instance *x)
         "  instance %s from=%llu seed=%llu: %lld x %lld %s%s, %s, entmax %.17g, alpha %.17g, beta "
         "%.17g, lambda %.17g%s%s%s, %lld queries%s\n",
         size_names[x->size], (unsigned long long)x->number, (unsigned long long)x->seed,
-        (long long)x->n, (long long)x->d, cgam_dtype_name(x->dtype),
-        x->normalize ? " normalised" : "", cgam_mode_name(o->mode), o->entmax, o->alpha, o->beta,
-        o->lambda, o->certify ? ", certify" : "",
+        (long long)x->n, (long long)x->d, cgam_word(cgam_dtype_words, x->dtype),
+        x->normalize ? " normalised" : "", cgam_word(cgam_mode_words, o->mode), o->entmax, o->alpha,
+        o->beta, o->lambda, o->certify ? ", certify" : "",
         o->W   ? ", W"
         : o->P ? ", P"
                : "",

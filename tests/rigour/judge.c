@@ -50,7 +50,7 @@ static void tell(const trial *j, int64_t k, const answer *a, claim what, verdict
            is == WRONG ? "" : ", as far as can be told", j->kind->name);
     instance_print(j->x);
     printf("    regime %s, eta_min %.17g%s, alpha_crit %.17g in [%.17g, %.17g]%s\n",
-           cgam_regime_name(g->regime), g->eta_min, g->eta_min_exact ? " exact" : "",
+           cgam_word(cgam_regime_words, g->regime), g->eta_min, g->eta_min_exact ? " exact" : "",
            g->critical.alpha, g->critical.alpha_lo, g->critical.alpha_hi,
            g->critical.proved ? " proved" : "");
     if (!a) return;
@@ -58,7 +58,7 @@ static void tell(const trial *j, int64_t k, const answer *a, claim what, verdict
     printf("    query %lld: end %s, p %.17g, bound %.17g, contraction %.17g, local %.17g, margin "
            "%.17g%s, p_error %.17g, change %.3g, energy %.17g to %.17g, rise %.3g, "
            "%lld steps, %lld of Newton, tol %.3g\n",
-           (long long)k, cgam_end_name(r->end), r->p, r->p_lower_bound, r->contraction,
+           (long long)k, cgam_word(cgam_end_words, r->end), r->p, r->p_lower_bound, r->contraction,
            r->local_contraction, r->fold_margin, r->fold_margin_exact ? " exact" : "", r->p_error,
            r->change, r->energy_start, r->energy_end, r->energy_rise, (long long)r->iterations,
            (long long)r->newton_steps, j->x->opts.tol);

@@ -2,6 +2,8 @@
 #include "lab/language/study.h"
 #include "lab/names.h"
 #include "lab/language/fit.h"
+#include "lab/language/study_sweep.h"
+#include "lab/names.h"
 #include "lm/model.h"
 
 #include <math.h>

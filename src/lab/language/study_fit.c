@@ -7,6 +7,7 @@
 
 #include "lab/names.h"
 #include "io/array.h"
+#include "lab/names.h"
 
 #include <math.h>
 #include <string.h>

@@ -109,7 +109,7 @@ static void put_mode(gating *g, gated *s, double alpha, const cgam_gates_answers
     for (int over = 0; over < 2; over++) share[over] = cgam_trial_share(&g->trial, right[over]);
     double unique = coupled ? m.unique : (double)NAN, settled = coupled ? m.settled : (double)NAN;
     cgam_json_add(o, "alpha=%g mode=%s lambda=%g lambdas=%p", alpha,
-                  cgam_mode_name(coupled ? CGAM_COUPLED : CGAM_FIRST),
+                  cgam_word(cgam_mode_words, coupled ? CGAM_COUPLED : CGAM_FIRST),
                   0.5 * (out->lambda[0] + out->lambda[1]), cgam_json_reals(out->lambda, 2, 1));
     cgam_lm_put_overs(g->study, o, g->n, g->trial.target, (const bool *const *)right, false);
     cgam_json_add(o,

@@ -458,7 +458,7 @@ cgam_status cgam_lm_sweep(cgam_lm_study *study, const cgam_lm_sweep_opts *opts,
     cgam_json_add(
         doc,
         "lens=%s exact_lambda?=%d answer=%s lambda_scale=%s in_sample?=%d projection=%s shots=%p",
-        cgam_lens_kind_name(t.kind), t.kind != CGAM_LENS_NORM && !t.answers,
+        cgam_word(cgam_lens_words, t.kind), t.kind != CGAM_LENS_NORM && !t.answers,
         cgam_lm_answer_name(cgam_lm_task_answer(t.task)), o.absolute ? "absolute" : "relative",
         o.in_sample, o.projection, shots);
     cgam_free(t.env, zero);

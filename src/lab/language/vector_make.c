@@ -1,6 +1,8 @@
 /* vector_make.c: vectors from data: the mean effect of demonstrations, and contrasts of texts. */
 #include "lab/language/vector_make.h"
 #include "base/blas.h"
+#include "lab/language/dataset.h"
+#include "lab/language/study.h"
 #include "lab/names.h"
 #include "lm/model.h"
 #include "lm/vector.h"

@@ -173,7 +173,7 @@ static cgam_status run_start(cgam_study *study, const cell *c, int64_t k, room *
     if (!w->shown) return status;
     json_t *one = cgam_json_object(
         "flow=%s time=%g energy=%g residual=%g iterations=%jd p_flow=%p p_iterated=%p",
-        cgam_flow_end_name(report.end), report.time, report.energy_end, left, steps,
+        cgam_word(cgam_flow_end_words, report.end), report.time, report.energy_end, left, steps,
         cgam_json_reals(flowed, n, 1), cgam_json_reals(iterated, n, 1));
     json_array_append_new(w->shown, one);
     return status;

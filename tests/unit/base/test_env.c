@@ -50,15 +50,14 @@ TEST(every_type_has_a_name_and_a_size)
     } list[] = {{CGAM_F64, "f64", 8},   {CGAM_F32, "f32", 4}, {CGAM_F16, "f16", 2},
                 {CGAM_BF16, "bf16", 2}, {CGAM_I64, "i64", 8}, {CGAM_I32, "i32", 4}};
     for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
-        assert_string_equal(cgam_dtype_name(list[i].dtype), list[i].name);
+        assert_string_equal(cgam_word(cgam_dtype_words, list[i].dtype), list[i].name);
         assert_int_equal(cgam_dtype_size(list[i].dtype), list[i].size);
-        cgam_dtype found = (cgam_dtype)99;
-        assert_true(cgam_dtype_find(list[i].name, &found) && found == list[i].dtype);
+        assert_int_equal(cgam_word_find(cgam_dtype_words, list[i].name), list[i].dtype);
     }
     assert_int_equal(cgam_dtype_size((cgam_dtype)99), 0);
-    assert_string_equal(cgam_dtype_name((cgam_dtype)99), "?");
-    cgam_dtype kept = CGAM_F16;
-    assert_true(!cgam_dtype_find("f128", &kept) && kept == CGAM_F16);
+    assert_string_equal(cgam_word(cgam_dtype_words, (cgam_dtype)99), "?");
+    assert_string_equal(cgam_word(cgam_dtype_words, -1), "?");
+    assert_int_equal(cgam_word_find(cgam_dtype_words, "f128"), -1);
 }
 
 TEST(a_message_is_one_line_that_fits)

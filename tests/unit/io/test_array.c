@@ -161,7 +161,7 @@ static int note(void *user, const char *member, int dtype, int ndim, const int64
     listing *l = user;
     size_t used = strlen(l->text);
     snprintf(l->text + used, sizeof l->text - used, "[%s %s %d:%lld]", member,
-             dtype < 0 ? "other" : cgam_dtype_name((cgam_dtype)dtype), ndim,
+             dtype < 0 ? "other" : cgam_word(cgam_dtype_words, (cgam_dtype)dtype), ndim,
              ndim ? (long long)shape[0] : 1);
     return --l->left == 0;
 }

@@ -19,7 +19,7 @@ TEST_ENV(every_type_is_read)
     for (cgam_dtype dtype = CGAM_F64; dtype <= CGAM_I32; dtype++) {
         cgam_array a;
         double values[12];
-        CHECK_STATUS(env, open_member(env, file, cgam_dtype_name(dtype), &a));
+        CHECK_STATUS(env, open_member(env, file, cgam_word(cgam_dtype_words, dtype), &a));
         assert_int_equal(a.dtype, dtype);
         assert_int_equal(a.shape[0], 3);
         assert_int_equal(a.shape[1], 4);

@@ -96,7 +96,7 @@ TEST_ENV(several_arrays_survive_the_way_out_and_in)
             fill((cgam_dtype)dtype, data[dtype]);
             for (int s = 0; s < SHAPES; s++) {
                 snprintf(names[count], sizeof names[0], "sch\u00f6n \U0001f600/%d:%s \"%d\"", s,
-                         cgam_dtype_name((cgam_dtype)dtype), s);
+                         cgam_word(cgam_dtype_words, (cgam_dtype)dtype), s);
                 arrays[count] = (cgam_named_array){names[count], (cgam_dtype)dtype, shapes[s].ndim,
                                                    shapes[s].shape, data[dtype]};
                 count++;

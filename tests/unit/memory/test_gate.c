@@ -289,9 +289,9 @@ TEST(alpha_outside_its_range_is_refused)
                   cgam_gate_new(bank, 1e200, NULL, &gate));
     cgam_bank_free(bank);
     cgam_gate_free(NULL);
-    assert_string_equal(cgam_regime_name(CGAM_SUBCRITICAL), "subcritical");
-    assert_string_equal(cgam_regime_name(CGAM_CRITICAL), "critical");
-    assert_string_equal(cgam_regime_name(CGAM_SUPERCRITICAL), "supercritical");
+    assert_string_equal(cgam_word(cgam_regime_words, CGAM_SUBCRITICAL), "subcritical");
+    assert_string_equal(cgam_word(cgam_regime_words, CGAM_CRITICAL), "critical");
+    assert_string_equal(cgam_word(cgam_regime_words, CGAM_SUPERCRITICAL), "supercritical");
 }
 
 /* Rows with much in common, as those of an unembedding: rounding keeps the proof away from the value, and

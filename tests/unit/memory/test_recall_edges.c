@@ -128,9 +128,9 @@ TEST(a_recall_says_how_it_ended)
     opts.mode = CGAM_COUPLED;
     assert_int_equal(run(bank, &opts, q, NULL, NULL).result.end, CGAM_END_DIVERGED);
     static const char *const names[] = {"direct", "converged", "max_iter", "stalled", "diverged"};
-    for (int k = 0; k < 5; k++) assert_string_equal(cgam_end_name((cgam_end)k), names[k]);
-    assert_string_equal(cgam_mode_name(CGAM_FIRST), "first");
-    assert_string_equal(cgam_mode_name(CGAM_COUPLED), "coupled");
+    for (int k = 0; k < 5; k++) assert_string_equal(cgam_word(cgam_end_words, (cgam_end)k), names[k]);
+    assert_string_equal(cgam_word(cgam_mode_words, CGAM_FIRST), "first");
+    assert_string_equal(cgam_word(cgam_mode_words, CGAM_COUPLED), "coupled");
     dense_reset();
 }
 
@@ -243,27 +243,23 @@ TEST(little_memory_changes_the_way_not_the_result)
     }
 }
 
-TEST(names_and_values_lead_to_each_other)
+TEST(words_and_values_lead_to_each_other)
 {
-    for (int k = 0; k <= CGAM_FLOW; k++) {
-        cgam_mode found = (cgam_mode)-1;
-        assert_true(cgam_mode_find(cgam_mode_name((cgam_mode)k), &found) && (int)found == k);
-    }
-    for (int k = 0; k <= CGAM_END_ROSE; k++) {
-        cgam_end found = (cgam_end)-1;
-        assert_true(cgam_end_find(cgam_end_name((cgam_end)k), &found) && (int)found == k);
-    }
-    for (int k = 0; k <= CGAM_SUPERCRITICAL; k++) {
-        cgam_regime found = (cgam_regime)-1;
-        assert_true(cgam_regime_find(cgam_regime_name((cgam_regime)k), &found) && (int)found == k);
-    }
-    for (int k = 0; k <= CGAM_EFFORT_FULL; k++) {
-        cgam_effort found = (cgam_effort)-1;
-        assert_true(cgam_effort_find(cgam_effort_name((cgam_effort)k), &found) && (int)found == k);
-    }
-    cgam_mode mode = CGAM_FLOW;
-    assert_false(cgam_mode_find("Coupled", &mode));
-    assert_int_equal(mode, CGAM_FLOW);
+    const struct {
+        const char *const *words;
+        int last;
+    } tables[] = {{cgam_mode_words, CGAM_ANNEAL},
+                  {cgam_end_words, CGAM_END_ROSE},
+                  {cgam_regime_words, CGAM_SUPERCRITICAL},
+                  {cgam_path_words, CGAM_PATH_ANNEAL},
+                  {cgam_transition_words, CGAM_TRANSITION_WINNER}};
+    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
+        for (int k = 0; k <= tables[t].last + 1; k++) {
+            const char *word = cgam_word(tables[t].words, k);
+            int found = cgam_word_find(tables[t].words, word);
+            assert_int_equal(found, k <= tables[t].last ? k : -1);
+        }
+    assert_int_equal(cgam_word_find(cgam_mode_words, "Coupled"), -1);
 }
 
 TEST_GROUP(set_up, tear_down)

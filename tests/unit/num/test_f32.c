@@ -14,7 +14,7 @@ static void compare(double got, double want, double allowed, const stored *Z, co
     if (fabs(got - want) <= allowed) return;
     fail_msg("%s %s of %s, n = %lld, d = %lld, stride = %lld, entry %lld\n  got     %.17g\n"
              "  want    %.17g\n  off by  %.3g\n  allowed %.3g",
-             version, what, cgam_dtype_name(Z->dtype), (long long)Z->n, (long long)Z->d,
+             version, what, cgam_word(cgam_dtype_words, Z->dtype), (long long)Z->n, (long long)Z->d,
              (long long)Z->stride, (long long)at, got, want, fabs(got - want), allowed);
 }
 

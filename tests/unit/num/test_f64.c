@@ -18,8 +18,9 @@ static void compare(double got, double want, double size, int64_t terms, const s
     if (fabs(got - want) <= allowed) return;
     fail_msg("%s %s of %s, n = %lld, d = %lld, stride = %lld, entry %lld\n  got     %.17g\n"
              "  want    %.17g\n  off by  %.3g\n  allowed %.3g",
-             kernel_name, what, cgam_dtype_name(Z->dtype), (long long)Z->n, (long long)Z->d,
-             (long long)Z->stride, (long long)at, got, want, fabs(got - want), allowed);
+             kernel_name, what, cgam_word(cgam_dtype_words, Z->dtype), (long long)Z->n,
+             (long long)Z->d, (long long)Z->stride, (long long)at, got, want, fabs(got - want),
+             allowed);
 }
 
 static void check_case(cgam_rng *rng, const cgam_f64 *k, cgam_dtype dtype, int64_t n, int64_t d,

@@ -56,8 +56,8 @@ static void rounds_between_neighbours(cgam_dtype dtype, uint16_t largest)
         cgam_narrow(dtype, x, 6, got);
         for (int i = 0; i < 6; i++)
             if (got[i] != want[i])
-                fail_msg("%s: %.17g became 0x%04x, not 0x%04x", cgam_dtype_name(dtype), x[i],
-                         got[i], want[i]);
+                fail_msg("%s: %.17g became 0x%04x, not 0x%04x", cgam_word(cgam_dtype_words, dtype),
+                         x[i], got[i], want[i]);
     }
 }
 
