@@ -97,7 +97,7 @@ static int time_steps(void *user, const cgam_flow_moment *m)
 static double flow(cgam_env *env, const cgam_net *net, const double *x0, setting set,
                    cgam_flow_method method, double *memory, cgam_flow_report *r)
 {
-    int64_t size = cgam_net_size(net);
+    int64_t size = cgam_net_describe(net).size;
     double *x = malloc((size_t)size * sizeof *x);
     cgam_clamp clamps[2];
     cgam_flow_opts f = cgam_flow_opts_default();

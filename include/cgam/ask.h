@@ -1,4 +1,4 @@
-/* door.h: every verb of the program as a function - options in as one JSON object, its document out
+/* ask.h: every verb of the program as a function - options in as one JSON object, its document out
  * as JSON text.
  *
  * This is a door like the command line: the same table of verbs, the same checks of every option,

@@ -44,10 +44,6 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_bank_load(cgam_env *env, const char *pa
                                                    const cgam_bank_opts *opts, cgam_bank **out);
 CGAM_API void cgam_bank_free(cgam_bank *bank); /* NULL is fine */
 
-/* Makes the sketch by which recalls with opts.fast search: int8 rows with proved errors, d + d / 128 + 8 bytes a
- * memory, in the time of some four recalls. Before the bank is shared; once is enough. */
-CGAM_API CGAM_NODISCARD cgam_status cgam_bank_sketch(cgam_bank *bank);
-
 /* A bank of those rows of another whose bits are set: mask has a bit for every number of a memory (info.whole of them), that
  * of memory i is bit i % 64 of word i / 64. To recalls it is a bank of fewer memories in every sum and bound; winners, targets and lists keep
  * the numbers of the whole bank, while p, s and r have an entry for each memory that counts. Rows side by side are
@@ -61,26 +57,14 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_bank_only(const cgam_bank *bank, const 
 typedef struct cgam_row_names cgam_row_names;
 CGAM_API CGAM_NODISCARD cgam_status cgam_row_names_load(cgam_env *env, const char *path,
                                                         cgam_row_names **out);
-/* The same from memory, [size] bytes, which it copies. */
-CGAM_API CGAM_NODISCARD cgam_status cgam_row_names_new(cgam_env *env, const char *text, size_t size,
-                                                       cgam_row_names **out);
 CGAM_API void cgam_row_names_free(cgam_row_names *names); /* NULL is fine */
-CGAM_API int64_t cgam_row_names_count(const cgam_row_names *names);
 CGAM_API const char *cgam_row_names_at(const cgam_row_names *names,
                                        int64_t i); /* belongs to names */
-/* The lowest row of that name, and the next after row i that is called as it is; -1 = there is none. */
+/* The lowest row of that name; -1: there is none. */
 CGAM_API int64_t cgam_row_names_find(const cgam_row_names *names, const char *name);
 
 /* Words of a mask for n rows. */
 static inline int64_t cgam_mask_words(int64_t n) { return (n + 63) / 64; }
-/* A mask for n rows from a file: a .npy of booleans [n], or of integers, the numbers of rows; any other file
- * has names, one a line, each of which must be one of `names` (NULL = there are none). Gives *out; free it
- * with cgam_mask_free. */
-CGAM_API CGAM_NODISCARD cgam_status cgam_mask_load(cgam_env *env, const char *path, int64_t n,
-                                                   const cgam_row_names *names, uint64_t **out);
-/* Which of the two is it? */
-CGAM_API void cgam_mask_free(cgam_env *env, uint64_t *mask); /* NULL is fine */
-
 typedef struct cgam_bank_info {
     int64_t n, d;
     int64_t whole; /* memories of the bank these were taken from (cgam_bank_only), or that were ever
@@ -153,15 +137,6 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_pack_put(cgam_env *env, const char *pat
 CGAM_API CGAM_NODISCARD cgam_status cgam_pack_drop(cgam_env *env, const char *path, int64_t bits,
                                                    const uint64_t *mask);
 
-/* ---- What a packed bank has beside its rows; of other banks, nothing. ------------------------ */
-typedef struct cgam_pack_info {
-    bool packed;
-    bool names, sketch, normalize;
-    int64_t alphas;
-    const double *alpha; /* [alphas]; belongs to the bank */
-    uint64_t bytes;      /* of the file */
-} cgam_pack_info;
-CGAM_API cgam_pack_info cgam_pack_describe(const cgam_bank *bank);
 /* Compares the digests of all parts with the file as it is mapped: one reading of it. *damaged is NULL where all
  * agree, else the name of a part that does not; it belongs to the bank. CGAM_E_ARG: the bank is not a packed one.
  *

@@ -110,11 +110,9 @@ CGAM_API void cgam_env_free(cgam_env *env); /* NULL is fine */
 CGAM_API int cgam_env_threads(const cgam_env *env);
 
 /* One line about the last failure on this env, without newline; "" when there was none. It names
- * the numbers: `W is 2 x 3, layers are 2 and 2`. A thread reads of its own calls, whichever others fail
- * meanwhile; one whose last failure was not on this env reads of any thread's. Valid until the next call. */
+ * the numbers: `W is 2 x 3, layers are 2 and 2`. A thread sees its own last failure; one whose last failure was
+ * not on this env sees that of any thread. Valid until the thread's next call. */
 CGAM_API const char *cgam_env_message(const cgam_env *env);
-/* The same into text[size], cut short if need be, where other threads may be failing on the env. */
-CGAM_API void cgam_env_message_copy(cgam_env *env, char *text, size_t size);
 
 /* Frees a text that a function of the library gives, whichever it was. NULL is fine. */
 CGAM_API void cgam_text_free(cgam_env *env, char *text);
@@ -215,7 +213,6 @@ typedef struct cgam_rng {
 /* The start of stream `stream` of `seed`. Streams do not overlap: each holds 2^66 numbers. */
 CGAM_API cgam_rng cgam_rng_stream(uint64_t seed, uint64_t stream);
 
-CGAM_API uint32_t cgam_rng_bits(cgam_rng *rng);  /* 32 bits, the only source of the rest */
 CGAM_API double cgam_rng_uniform(cgam_rng *rng); /* in [0, 1), 53 bits; takes two numbers */
 CGAM_API double cgam_rng_normal(cgam_rng *rng);  /* mean 0, variance 1; takes four */
 /* Uniform in 0 .. n-1, without bias to 2^-53; n >= 1. */

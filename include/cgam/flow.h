@@ -138,11 +138,11 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_trajectory_new(const cgam_net *net, boo
                                                         cgam_trajectory **out);
 CGAM_API void cgam_trajectory_free(cgam_trajectory *trajectory); /* NULL is fine */
 /* A cgam_flow_monitor: user is the trajectory. Of a batch, state 0 is kept. Out of memory ends the
- * flow, and cgam_trajectory_status says so. */
+ * flow, and the status of cgam_trajectory_look says so. */
 CGAM_API int cgam_trajectory_monitor(void *user, const cgam_flow_moment *moment);
-CGAM_API CGAM_NODISCARD cgam_status cgam_trajectory_status(const cgam_trajectory *trajectory);
 
 typedef struct cgam_trajectory_view {
+    cgam_status status; /* CGAM_E_NOMEM: moments are missing */
     int64_t count;
     const double *time, *energy, *power, *residual; /* [count] */
     const double *parts;                            /* [count, parts] */

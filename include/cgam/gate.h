@@ -102,10 +102,10 @@ typedef struct cgam_spectrum_info {
     double mu_min, mu_max;       /* of G; mu_min = 0 exactly when rank < n */
     int64_t rank;                /* of Z */
     double alpha_crit;           /* infinite when omega_min >= 0 */
+    const double *omega; /* [modes] of the explicit ones, ascending; belongs to the spectrum.
+                                    eta = 1 + alpha omega */
 } cgam_spectrum_info;
 CGAM_API cgam_spectrum_info cgam_spectrum_describe(const cgam_spectrum *spectrum);
-/* eta = 1 + alpha omega of the explicit modes, ascending in omega: omega [modes]. */
-CGAM_API const double *cgam_spectrum_omega(const cgam_spectrum *spectrum);
 
 /* y = A(alpha)^-1 x for any alpha, O(nd) for equal norms. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_spectrum_solve(const cgam_spectrum *spectrum, double alpha,

@@ -185,9 +185,12 @@ typedef struct cgam_synapse_info {
 CGAM_API extern const cgam_synapse_info cgam_synapse_kinds[];
 
 /* ---- What a network is -------------------------------------------------------------------- */
-CGAM_API int cgam_net_layers(const cgam_net *net);
-CGAM_API int cgam_net_parts(const cgam_net *net);    /* layers + synapses */
-CGAM_API int64_t cgam_net_size(const cgam_net *net); /* numbers in one state */
+typedef struct cgam_net_info {
+    int layers;
+    int parts;    /* layers + synapses */
+    int64_t size; /* numbers in one state */
+} cgam_net_info;
+CGAM_API cgam_net_info cgam_net_describe(const cgam_net *net);
 
 typedef struct cgam_layer_view {
     const char *name;
@@ -199,13 +202,6 @@ typedef struct cgam_layer_view {
     double scale, tau;
 } cgam_layer_view;
 CGAM_API cgam_layer_view cgam_net_layer(const cgam_net *net, int layer);
-
-typedef struct cgam_synapse_view {
-    const char *name, *kind;
-    int k;
-    const int *layers;
-    double gain;
-} cgam_synapse_view;
 
 /* Number of a layer by name, -1 when there is none. */
 CGAM_API int cgam_net_find(const cgam_net *net, const char *layer);

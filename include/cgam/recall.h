@@ -42,10 +42,7 @@ CGAM_API extern const char *const cgam_end_words[];
 
 /* How scores become weights: softmax (order 0) or alpha-entmax of order A, 1 < A <= 2,
  *   p = [1 + (A - 1)(beta r - tau)]_+^(1 / (A - 1)), tau such that p adds up to 1.
- * By name: softmax, sparsemax (A = 2), entmax15 (A = 1.5), entmax:A. False: no such name. */
-CGAM_API bool cgam_activation_find(const char *name, double *order);
-enum { CGAM_ACTIVATION_TEXT = 40 };
-CGAM_API const char *cgam_activation_name(double order, char text[CGAM_ACTIVATION_TEXT]);
+ * Those with a name of their own: sparsemax (A = 2), entmax15 (A = 1.5). The order is opts.entmax. */
 
 /* How much of a result is proved, beside what it says. Levels change nothing but certificates: the answer has the same
  * bits. USUAL costs at most a quarter of the recall. FULL computes what costs more: alpha_crit, eigenvalues, a search for a
@@ -290,35 +287,6 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_recall_once(const cgam_bank *bank, cons
 /* The fields of a struct as a table (base.h), by the struct's name without cgam_: "recall_opts",
  * "result", "bank_info", "gate_info", "point", ..; NULL if there is no table of that name. */
 CGAM_API const cgam_field *cgam_fields(const char *of);
-
-/* ---- Why a recall answers as it does - the score of a memory in parts, and how far each
- * parameter can be moved before the answer changes its kind. */
-
-/* r_i = evidence + bias + feedback. A flow that has not settled has another r_i. */
-typedef struct cgam_score_parts {
-    double evidence; /* <zeta_i, q> */
-    double bias;     /* lambda (A^-1 u)_i */
-    double feedback; /* lambda^2 (A^-1 p)_i; 0 in mode first */
-} cgam_score_parts;
-/* Of the `count` memories index[]: q [d], c [d_c] or NULL = no context, p [n] as the recall gave it,
- * NULL in mode first. CGAM_E_SINGULAR at the critical point, where A^-1 p is not defined. */
-CGAM_API CGAM_NODISCARD cgam_status cgam_recall_parts(const cgam_recall *plan, const double *q,
-                                                      const double *c, const double *p,
-                                                      int64_t count, const int64_t *index,
-                                                      cgam_score_parts *out);
-
-/* Each with the plan's other two parameters held. */
-typedef struct cgam_marks {
-    double alpha_crit; /* of the bank; infinite when no penalty is critical */
-    double alpha_fold; /* where the branch of fixed points from alpha = 0 ends, to 1e-4; NAN: it
-                           reaches alpha_crit, or 10 where that comes first */
-    double
-        lambda_unique_max;  /* up to here the fixed point is proved unique; 0 from alpha_crit on */
-    double beta_unique_max; /* likewise; infinite at lambda = 0 */
-} cgam_marks;
-/* Costs as much as cgam_bank_inspect, and many coupled recalls for the fold. */
-CGAM_API CGAM_NODISCARD cgam_status cgam_recall_marks(const cgam_recall *plan, const double *q,
-                                                      const double *c, cgam_marks *out);
 
 /* ---- What a bank allows - the spectrum of its Gram matrix, its critical penalty, and what
  * given parameters mean for a coupled recall. The verb `inspect` prints it. */

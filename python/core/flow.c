@@ -40,7 +40,7 @@ static int clamps_of(const cgam_net *net, PyObject *tuple, int64_t batch, arrays
             !PyArg_ParseTuple(PyTuple_GetItem(tuple, i), "iddOp:clamp", &k->layer, &k->from, &k->to,
                               &value, &each))
             return -1;
-        if (k->layer < 0 || k->layer >= cgam_net_layers(net)) {
+        if (k->layer < 0 || k->layer >= cgam_net_describe(net).layers) {
             PyErr_Format(PyExc_ValueError, "clamps: no layer %d", k->layer);
             return -1;
         }
@@ -64,8 +64,9 @@ static PyObject *trajectory_of(const cgam_net *net, const cgam_trajectory *t)
     int64_t n = v.count;
     return Py_BuildValue("LNNNNNNNN", (long long)n, bytes_of(v.time, n), bytes_of(v.energy, n),
                          bytes_of(v.power, n), bytes_of(v.residual, n),
-                         bytes_of(v.parts, n * cgam_net_parts(net)), bytes_of(v.events, n),
-                         bytes_of(v.winner, n), bytes_of(v.states, n * cgam_net_size(net)));
+                         bytes_of(v.parts, n * cgam_net_describe(net).parts), bytes_of(v.events, n),
+                         bytes_of(v.winner, n),
+                         bytes_of(v.states, n * cgam_net_describe(net).size));
 }
 
 static PyObject *reports_list(const cgam_flow_report *reports, int64_t batch)
@@ -130,7 +131,7 @@ PyObject *net_flow(PyObject *self, PyObject *args)
     cgam_status status = CGAM_OK;
     PyObject *out = NULL;
     double *x = options_of(&o, method, options, stop) == 0
-                    ? array_out(&a, x_in, "x", numbers(batch, cgam_net_size(net->it)))
+                    ? array_out(&a, x_in, "x", numbers(batch, cgam_net_describe(net->it).size))
                     : NULL;
     cgam_flow_report *reports = x ? PyMem_Calloc((size_t)batch, sizeof *reports) : NULL;
     if (x && !reports) PyErr_NoMemory();
@@ -147,7 +148,7 @@ PyObject *net_flow(PyObject *self, PyObject *args)
         net_call_begin(&c);
         status = cgam_flow_run(net->it, batch, x, &o, reports);
         net_call_end(&c);
-        if (status == CGAM_OK && trajectory) status = cgam_trajectory_status(trajectory);
+        if (status == CGAM_OK && trajectory) status = cgam_trajectory_look(trajectory).status;
     }
     if (!PyErr_Occurred() && status == CGAM_OK)
         out = Py_BuildValue("NN", reports_list(reports, batch), trajectory_of(net->it, trajectory));

@@ -135,7 +135,7 @@ static PyObject *spectrum_omega(PyObject *self, PyObject *args)
     int64_t modes = cgam_spectrum_describe(spectrum).modes;
     arrays a = {0};
     double *y = array_out(&a, out, "out", modes);
-    for (int64_t i = 0; y && i < modes; i++) y[i] = cgam_spectrum_omega(spectrum)[i];
+    for (int64_t i = 0; y && i < modes; i++) y[i] = cgam_spectrum_describe(spectrum).omega[i];
     arrays_release(&a);
     if (!y) return NULL;
     Py_RETURN_NONE;

@@ -130,7 +130,7 @@ PyObject *raise_status(cgam_env *env, cgam_status status)
         return NULL;
     }
     if (PyErr_Occurred()) return NULL;
-    if (env) cgam_env_message_copy(env, message, sizeof message);
+    if (env) snprintf(message, sizeof message, "%s", cgam_env_message(env));
     if (!message[0]) snprintf(message, sizeof message, "%s", cgam_status_text(status));
     if (!raise_python) PyErr_SetString(PyExc_RuntimeError, message);
     else {

@@ -421,7 +421,7 @@ static PyObject *net_synapse(PyObject *self, PyObject *args)
     for (int i = 0; i < j.k; i++) {
         long layer = PyLong_AsLong(PyTuple_GetItem(layers, i));
         if (PyErr_Occurred()) return NULL;
-        if (layer < 0 || layer >= cgam_net_layers(j.net->it))
+        if (layer < 0 || layer >= cgam_net_describe(j.net->it).layers)
             return PyErr_Format(PyExc_ValueError, "synapse %s: no layer %ld", j.name, layer);
         j.layers[i] = (int)layer;
     }
@@ -458,7 +458,7 @@ static PyObject *lagrangians(PyObject *self, PyObject *none)
 static const bool *clamped_of(const handle *net, PyObject *object, bool *room, int most)
 {
     if (object == Py_None) return NULL;
-    int layers = cgam_net_layers(net->it);
+    int layers = cgam_net_describe(net->it).layers;
     if (!PyTuple_Check(object) || PyTuple_Size(object) != layers || layers > most) {
         PyErr_SetString(PyExc_ValueError, "clamped: a truth value for each layer is expected");
         return NULL;
@@ -481,7 +481,7 @@ static PyObject *net_eval(PyObject *self, PyObject *args)
         return NULL;
     handle *net = handle_of(object, NET);
     if (!net) return NULL;
-    int64_t size = cgam_net_size(net->it), parts = cgam_net_parts(net->it);
+    int64_t size = cgam_net_describe(net->it).size, parts = cgam_net_describe(net->it).parts;
     const int64_t width[6] = {1, parts, size, size, size, 1};
     arrays a = {0};
     double *out[6] = {0};
@@ -521,7 +521,7 @@ static PyObject *net_eigen(PyObject *self, PyObject *args)
     cgam_status status = CGAM_OK;
     const bool *clamped = clamped_of(net, clamped_in, room, LAYERS_MAX);
     const double *x =
-        PyErr_Occurred() ? NULL : array_in(&a, x_in, "x", cgam_net_size(net->it), NULL);
+        PyErr_Occurred() ? NULL : array_in(&a, x_in, "x", cgam_net_describe(net->it).size, NULL);
     double *values = x ? array_out(&a, out_in, "values", numbers(count, 1)) : NULL;
     if (values) {
         net_call c;
@@ -548,7 +548,7 @@ static PyObject *net_jacobian(PyObject *self, PyObject *args)
         return NULL;
     handle *net = handle_of(object, NET);
     if (!net) return NULL;
-    int64_t size = cgam_net_size(net->it);
+    int64_t size = cgam_net_describe(net->it).size;
     arrays a = {0};
     cgam_status status = CGAM_OK;
     const bool *clamped = clamped_of(net, clamped_in, room, LAYERS_MAX);
@@ -572,7 +572,9 @@ static PyObject *net_size(PyObject *self, PyObject *object)
 {
     (void)self;
     const cgam_net *net = handle_it(object, NET);
-    return net ? Py_BuildValue("Li", (long long)cgam_net_size(net), cgam_net_parts(net)) : NULL;
+    return net ? Py_BuildValue("Li", (long long)cgam_net_describe(net).size,
+                               cgam_net_describe(net).parts)
+               : NULL;
 }
 
 PyMethodDef net_methods[] = {

@@ -46,7 +46,7 @@ static cgam_status plan_for(cgam_env *env, const cgam_bank *bank, const cgam_rec
     char said[512];
     cgam_status status = cgam_recall_new(bank, o, plan);
     if (status == CGAM_OK) return status;
-    cgam_env_message_copy(env, said, sizeof said);
+    snprintf(said, sizeof said, "%s", cgam_env_message(env));
     if (strncmp(said, who, strlen(who)) != 0) return status;
     return cgam_fail(env, status, "a landscape %s", said + strlen(who));
 }

@@ -1,6 +1,7 @@
 /* verb_lm_capture.c: hidden states of prompts into a store. */
 #include "app/lm.h"
 #include "app/verbs.h"
+#include "lm/collect.h"
 #include "lm/model.h"
 #include "lm/prompt_file.h"
 

@@ -1,6 +1,7 @@
 /* verb_lm_store.c: what a store holds, whether it is sound, and its states as files. */
 #include "app/params.h"
 #include "app/verbs.h"
+#include "lm/collect.h"
 #include "lm/store.h"
 
 #include <string.h>

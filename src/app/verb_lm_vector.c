@@ -3,6 +3,7 @@
 #include "app/verbs.h"
 #include "io/file.h"
 #include "lab/language/vector_make.h"
+#include "lm/collect.h"
 #include "lm/vector.h"
 
 #include <cgam/lm.h>

@@ -50,7 +50,7 @@ static const cgam_param show_params[] = {
 static json_t *parts_json(const cgam_net *net, const double *parts)
 {
     json_t *object = json_object();
-    for (int i = 0; i < cgam_net_parts(net); i++)
+    for (int i = 0; i < cgam_net_describe(net).parts; i++)
         cgam_json_put_real(object, cgam_net_part_name(net, i), parts[i]);
     return object;
 }
@@ -138,8 +138,8 @@ static cgam_status put_run(cgam_call *call, const cgam_net_file *file, const cga
     const cgam_net *net = file->net;
     double *a, *parts;
     cgam_status status =
-        cgam_alloc_all(env, "the energies of a network", CGAM_ARRAY(a, cgam_net_size(net)),
-                       CGAM_ARRAY(parts, cgam_net_parts(net)));
+        cgam_alloc_all(env, "the energies of a network", CGAM_ARRAY(a, cgam_net_describe(net).size),
+                       CGAM_ARRAY(parts, cgam_net_describe(net).parts));
     if (status == CGAM_OK)
         status = cgam_net_eval(net, 1, file->x, NULL,
                                &(cgam_net_values){.activation = a, .parts = parts});
@@ -155,7 +155,7 @@ static cgam_status put_run(cgam_call *call, const cgam_net_file *file, const cga
         cgam_fields_put_some(doc, "winner winner_changes winner_time", cgam_flow_report_rows, r);
     }
     if (status == CGAM_OK) cgam_json_put(doc, "parts", parts_json(net, parts));
-    for (int i = 0; i < cgam_net_layers(net) && status == CGAM_OK; i++) {
+    for (int i = 0; i < cgam_net_describe(net).layers && status == CGAM_OK; i++) {
         cgam_layer_view layer = cgam_net_layer(net, i);
         json_t *one = layer_json(&layer, held_at(&file->flow, i, r->time));
         put_state(one, layer.size, file->x + layer.offset, a + layer.offset);
@@ -183,7 +183,7 @@ static cgam_status run_net(cgam_call *call)
     file.flow.user = &w;
     if (status == CGAM_OK) status = cgam_flow_run(file.net, 1, file.x, &file.flow, &r);
     cgam_line_clear(&w.progress);
-    if (status == CGAM_OK && w.trajectory) status = cgam_trajectory_status(w.trajectory);
+    if (status == CGAM_OK && w.trajectory) status = cgam_trajectory_look(w.trajectory).status;
     if (status == CGAM_OK) status = put_run(call, &file, &r);
     if (status == CGAM_OK && out)
         status = cgam_net_files_write(env, call->doc, &file, w.trajectory, out, figures);
@@ -206,7 +206,7 @@ const cgam_verb cgam_verb_net_run = {
 /* The state at time 0, clamps applied. */
 static void apply_clamps(cgam_net_file *file, bool *clamped)
 {
-    for (int i = 0; i < cgam_net_layers(file->net); i++) clamped[i] = false;
+    for (int i = 0; i < cgam_net_describe(file->net).layers; i++) clamped[i] = false;
     for (int i = 0; i < file->flow.clamp_count; i++) {
         const cgam_clamp *c = &file->flow.clamps[i];
         cgam_layer_view layer = cgam_net_layer(file->net, c->layer);
@@ -247,8 +247,8 @@ static cgam_status put_show(cgam_call *call, cgam_net_file *file, bool *clamped,
         json_decref(layers);
         return status;
     }
-    cgam_json_add(doc, "title=%s size=%jd", file->title, cgam_net_size(net));
-    for (int i = 0; i < cgam_net_layers(net); i++) {
+    cgam_json_add(doc, "title=%s size=%jd", file->title, cgam_net_describe(net).size);
+    for (int i = 0; i < cgam_net_describe(net).layers; i++) {
         cgam_layer_view layer = cgam_net_layer(net, i);
         cgam_json_put(layers, layer.name, layer_json(&layer, clamped[i]));
     }
@@ -280,8 +280,9 @@ static cgam_status show_net(cgam_call *call)
     if (status != CGAM_OK) return status;
     bool *clamped;
     double *parts;
-    status = cgam_alloc_all(env, "a network", CGAM_ARRAY(clamped, cgam_net_layers(file.net)),
-                            CGAM_ARRAY(parts, cgam_net_parts(file.net)));
+    status =
+        cgam_alloc_all(env, "a network", CGAM_ARRAY(clamped, cgam_net_describe(file.net).layers),
+                       CGAM_ARRAY(parts, cgam_net_describe(file.net).parts));
     if (status == CGAM_OK) status = put_show(call, &file, clamped, parts);
     if (status == CGAM_OK) status = put_table(call, file.net, parts);
     if (status == CGAM_OK && dot) status = cgam_net_files_dot(env, &file, dot);

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "io/npy.h"
 #include "memory/bank.h"
+#include "memory/explain.h"
 #include "memory/fields.h"
 #include "num/ranks.h"
 

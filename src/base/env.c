@@ -3,7 +3,6 @@
 #include "base/env.h"
 
 #include "base/blas.h"
-#include "lab/names.h"
 #include "base/pool.h"
 
 #include <malloc.h>
@@ -82,16 +81,6 @@ const char *cgam_status_name(cgam_status status)
     return "?";
 }
 
-bool cgam_status_find(const char *name, cgam_status *out)
-{
-    for (int i = 0; i < STATUSES; i++)
-        if (strcmp(statuses[i].name, name) == 0) {
-            *out = statuses[i].status;
-            return true;
-        }
-    return false;
-}
-
 cgam_env_opts cgam_env_opts_default(void) { return (cgam_env_opts){.threads = 0}; }
 
 static bool release_kept(cgam_env *env);
@@ -161,14 +150,13 @@ cgam_failure *cgam_failure_here(void) { return &mine; }
 
 const char *cgam_env_message(const cgam_env *env)
 {
-    return mine.env == env->number ? mine.text : env->message;
-}
-
-void cgam_env_message_copy(cgam_env *env, char *text, size_t size)
-{
-    pthread_mutex_lock(&env->lock);
-    if (size > 0) snprintf(text, size, "%s", cgam_env_message(env));
-    pthread_mutex_unlock(&env->lock);
+    static _Thread_local char others[CGAM_MESSAGE_MAX];
+    if (mine.env == env->number) return mine.text;
+    cgam_env *locked = (cgam_env *)(uintptr_t)env; /* another thread may be failing */
+    pthread_mutex_lock(&locked->lock);
+    memcpy(others, env->message, sizeof others);
+    pthread_mutex_unlock(&locked->lock);
+    return others;
 }
 
 /* The smallest kept block of `bytes` to 2 `bytes`; NULL: none. */

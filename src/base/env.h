@@ -89,7 +89,7 @@ size_t cgam_memory_available(void);
 /* Seconds on a clock that only goes forward. */
 double cgam_clock(void);
 
-/* False for a name that is none of these, and *out stays as it is. So do all functions that find. */
-bool cgam_status_find(const char *name, cgam_status *out);
+/* 32 bits, the only source of all random numbers. */
+uint32_t cgam_rng_bits(cgam_rng *rng);
 
 #endif

@@ -1,6 +1,7 @@
 /* rng.c: Philox 4x32-10. Constants and rounds as in J. K. Salmon et al., "Parallel random numbers:
  * as easy as 1, 2, 3" (2011), table 2; tested against the authors' known answers. */
-#include <cgam/base.h>
+#include "base/env.h"
+
 #include <math.h>
 
 static void philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])

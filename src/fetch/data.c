@@ -2,7 +2,6 @@
  * rows are there is whole. */
 #include "fetch/data.h"
 #include "base/env.h"
-#include "lab/names.h"
 #include "io/npy.h"
 #include "lab/folder.h"
 #include "lab/names.h"

@@ -87,7 +87,7 @@ cgam_status cgam_map_flow(const cgam_bank *bank, const cgam_plane *plane, const 
     cgam_net *net = NULL;
     cgam_status status = cgam_memory_net_new(bank, &net_opts, &net);
     if (status != CGAM_OK) return status;
-    double *x = cgam_zalloc(env, (size_t)cgam_net_size(net), sizeof *x);
+    double *x = cgam_zalloc(env, (size_t)cgam_net_describe(net).size, sizeof *x);
     double *none = cgam_zalloc(env, (size_t)bank->Z.d, sizeof *none);
     status = x && none ? set_start(bank, net, q, c, &o, x) : cgam_fail_nomem(env, "a flow");
     watcher w = {.plane = plane,

@@ -2,7 +2,6 @@
 #include "base/blas.h"
 #include "lab/map.h"
 #include "memory/bank.h"
-#include "lab/map.h"
 #include "num/eigen.h"
 
 #include <cgam/recall.h>

@@ -2,6 +2,7 @@
  * known, and whether coupled recalls iterate with them. Moving lambda, beta, query or context factors
  * nothing. Gates are shared; a model serves one call at a time, and who finds none free opens another. */
 #include "lab/shelf.h"
+#include "memory/bank.h"
 
 #include "base/env.h"
 #include "lm/model.h"

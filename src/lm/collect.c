@@ -1,7 +1,7 @@
 /* collect.c: states of prompts, from the store or from the model. */
+#include "lm/collect.h"
 #include "base/alloc.h"
 #include "io/file.h"
-#include "lm/placed.h"
 #include "lm/model.h"
 #include "lm/placed.h"
 #include "lm/prompt_file.h"

@@ -2,7 +2,6 @@
 #include "lm/edit.h"
 #include "base/alloc.h"
 #include "io/file.h"
-#include "lab/names.h"
 #include "lm/model.h"
 #include "lm/vector.h"
 

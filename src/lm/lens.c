@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/blas.h"
 #include "base/env.h"
-#include "lab/names.h"
+#include "lm/model.h"
 #include "memory/bank.h"
 #include "num/cpu/widen.h"
 #include "num/softmax.h"

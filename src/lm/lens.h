@@ -59,4 +59,37 @@ CGAM_NODISCARD cgam_status cgam_lens_look(const cgam_lens *lens, cgam_lens_kind 
                                           int64_t top, cgam_lens_cell *cells,
                                           cgam_lens_word *words);
 
+/* out [count, vocab]: the scores of states at H, H + stride, ... Products in f32. */
+CGAM_NODISCARD cgam_status cgam_lens_scores(const cgam_lens *lens, cgam_lens_kind kind,
+                                            int64_t count, const float *H, int64_t stride,
+                                            float *out);
+
+/* How widely p = softmax(scores) is spread. Sums in double. */
+typedef struct cgam_spread {
+    double log_entropy; /* log N_eff = the entropy of p */
+    double log_ipr;     /* log N_eff = -log sum p^2 */
+    double mass;        /* on the tokens asked about */
+    int64_t top;        /* most probable token; ties go to the lowest */
+} cgam_spread;
+
+/* out [count] for the states at H, H + stride, ...; tokens [n_tokens] may hold -1, which is passed
+ * over. */
+CGAM_NODISCARD cgam_status cgam_lens_spread(const cgam_lens *lens, cgam_lens_kind kind,
+                                            int64_t count, const float *H, int64_t stride,
+                                            int64_t n_tokens, const int32_t *tokens,
+                                            cgam_spread *out);
+
+/* What a state makes of one token. */
+typedef struct cgam_answer {
+    double log_p;
+    double mass;  /* on the tokens asked about */
+    int64_t rank; /* tokens that score higher, or the same with a lower index */
+} cgam_answer;
+
+/* out [count]; target [count] tokens, -1: out is left as it is. */
+CGAM_NODISCARD cgam_status cgam_lens_judge(const cgam_lens *lens, cgam_lens_kind kind,
+                                           int64_t count, const float *H, int64_t stride,
+                                           const int32_t *target, int64_t n_tokens,
+                                           const int32_t *tokens, cgam_answer *out);
+
 #endif

@@ -5,10 +5,10 @@
 #define CGAM_SRC_LM_LLAMA_H
 
 #include "base/alloc.h"
-#include "lm/gguf.h"
 #include "lm/edit.h"
 #include "lm/gguf.h"
 #include "lm/iq2.h"
+#include "lm/model.h"
 
 #include <llama.h>
 

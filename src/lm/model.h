@@ -47,4 +47,25 @@ CGAM_NODISCARD cgam_status cgam_lm_lens(cgam_lm *lm, const cgam_lens **out);
  * other threads start; for programs, not for libraries. */
 void cgam_llama_last_words(void (*say)(const char *words));
 
+/* Writes states in f32 to a .npy or .safetensors file; in memory is one batch. opts says which: its
+ * layers, all_tokens, and how they are run (run, prompt_tokens); the rest is not used. NULL = the last
+ * token at all layers.
+ *
+ *   last token   [prompts, layers, width], named `states` in .safetensors
+ *   all tokens   [layers, tokens, width] for each prompt, named p0, p1, ..; .npy takes one prompt */
+CGAM_NODISCARD cgam_status cgam_lm_states_write(cgam_lm *lm, int64_t count,
+                                                const cgam_lm_prompt *prompts,
+                                                const cgam_lm_observe_opts *opts, const char *path);
+
+/* Takes the states [layers + 1, width] of the last token of prompt `which`; they are the
+ * callee's to read until it returns. A failure stops the capture and is handed on. */
+typedef cgam_status (*cgam_lm_sink)(void *user, int64_t which, const float *states);
+
+/* Runs every prompt and hands each one's states to `sink`, longest prompts first, many in a
+ * batch. `user` goes to sink and batch_end. opts NULL = defaults. */
+CGAM_NODISCARD cgam_status cgam_lm_capture(cgam_lm *lm, int64_t count,
+                                           const cgam_lm_prompt *prompts,
+                                           const cgam_lm_capture_opts *opts, cgam_lm_sink sink,
+                                           void *user);
+
 #endif

@@ -6,6 +6,7 @@
 #define CGAM_SRC_LM_PROMPT_FILE_H
 
 #include "io/file.h"
+#include "lm/collect.h"
 
 #include <cgam/lm.h>
 

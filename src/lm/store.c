@@ -1,6 +1,7 @@
 /* store.c: the SQLite file. Write-ahead logging, so that a reader and a killed writer do no harm;
  * every row carries the digest of its states. */
 #include "lm/store.h"
+#include "lm/collect.h"
 #include "lm/model.h"
 
 #include "io/file.h"

@@ -4,7 +4,8 @@
 
 #include "base/alloc.h"
 
-#include <cgam/lm.h>
+#include "lm/collect.h"
+
 #include <sqlite3.h>
 #include <stdio.h>
 

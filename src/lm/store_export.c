@@ -2,6 +2,7 @@
 #include "io/array.h"
 #include "io/csv.h"
 #include "io/file.h"
+#include "lm/collect.h"
 #include "lm/store.h"
 
 #include <cgam/io.h>

@@ -1,5 +1,6 @@
 /* store_tokens.c: the states of all tokens in a store, in spans as they were computed. */
 #include "io/file.h"
+#include "lm/collect.h"
 #include "lm/model.h"
 #include "lm/placed.h"
 #include "lm/store.h"

@@ -2,7 +2,6 @@
 #include "lm/vector.h"
 #include "base/alloc.h"
 #include "base/blas.h"
-#include "lab/names.h"
 #include "io/array.h"
 #include "lm/gguf.h"
 #include "num/cpu/widen.h"

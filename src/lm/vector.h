@@ -25,4 +25,9 @@ CGAM_NODISCARD cgam_status cgam_vector_fits(const cgam_vector *v, const cgam_lm 
 /* cgam_vector_sum from "a.gguf:2,b.npy:-1"; a file without a factor has 1. */
 CGAM_NODISCARD cgam_status cgam_vector_from(cgam_env *env, const char *list, cgam_vector **out);
 
+/* sum_i x[i] v[i]; all of one width, layers that some lack count as zeros. Gives *out. */
+CGAM_NODISCARD cgam_status cgam_vector_sum(cgam_env *env, int64_t count,
+                                           const cgam_vector *const *v, const double *x,
+                                           cgam_vector **out);
+
 #endif

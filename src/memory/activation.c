@@ -4,6 +4,7 @@
  *   dp / dr = beta J(p),    J = sum w (diag pi - pi pi'),   pi = w / sum w,   w = p^(2 - A)
  *
  * so that whatever is known of beta (diag p - pp') holds for J with pi for p and beta sum w for beta. */
+#include "memory/results.h"
 #include "memory/stages.h"
 
 #include "num/entmax.h"

@@ -14,7 +14,6 @@
 #include "memory/engines.h"
 #include "memory/results.h"
 
-#include "lab/names.h"
 #include "num/entmax.h"
 #include "num/vec.h"
 

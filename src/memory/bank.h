@@ -49,11 +49,28 @@ int64_t cgam_bank_place(const cgam_bank *bank, int64_t number);
 
 /* The number of memory i in the whole bank; i itself where the bank is one. */
 int64_t cgam_bank_number(const cgam_bank *bank, int64_t i);
+/* The next row after i that is called as it is; -1: there is none. */
 int64_t cgam_row_names_next(const cgam_row_names *names, int64_t i);
 /* Names that begin with a text, ASCII letters in either case: first the name that is the text, then in the order of
  * rows, each once, by its lowest row. Fills row [room]; how many there are of these. */
 int64_t cgam_row_names_search(const cgam_row_names *names, const char *text, int64_t capacity,
                               int64_t *row);
+/* Is the file of a mask an array? Else it has names. */
 CGAM_NODISCARD cgam_status cgam_mask_is_array(cgam_env *env, const char *path, bool *array);
+
+/* Makes the sketch by which recalls with opts.fast search: int8 rows with proved errors, d + d / 128 + 8 bytes a
+ * memory, in the time of some four recalls. Before the bank is shared; once is enough. */
+CGAM_NODISCARD cgam_status cgam_bank_sketch(cgam_bank *bank);
+
+/* cgam_row_names_load from memory, [size] bytes, which it copies. */
+CGAM_NODISCARD cgam_status cgam_row_names_new(cgam_env *env, const char *text, size_t size,
+                                              cgam_row_names **out);
+int64_t cgam_row_names_count(const cgam_row_names *names);
+/* A mask for n rows from a file: a .npy of booleans [n], or of integers, the numbers of rows; any other file
+ * has names, one a line, each of which must be one of `names` (NULL = there are none). Gives *out; free it
+ * with cgam_mask_free. */
+CGAM_NODISCARD cgam_status cgam_mask_load(cgam_env *env, const char *path, int64_t n,
+                                          const cgam_row_names *names, uint64_t **out);
+void cgam_mask_free(cgam_env *env, uint64_t *mask); /* NULL is fine */
 
 #endif

@@ -2,6 +2,7 @@
 #include <cgam/recall.h>
 
 #include "base/blas.h"
+#include "memory/explain.h"
 #include "memory/plan.h"
 
 #include <cgam/theory.h>

@@ -1,5 +1,8 @@
 /* fields.c: options and results of recalls, banks, gates, landscapes, a row for each field. */
 #include "memory/fields.h"
+#include "memory/explain.h"
+#include "memory/pack.h"
+#include "memory/results.h"
 
 #include <cgam/bank.h>
 #include <cgam/flow.h>

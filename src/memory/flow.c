@@ -55,7 +55,7 @@ static void put_at_rest(const cgam_recall *plan, const double *q, const double *
 {
     cgam_layer_view context = cgam_net_layer(plan->net, CGAM_NET_CONTEXT);
     cgam_layer_view query = cgam_net_layer(plan->net, CGAM_NET_QUERY);
-    memset(x, 0, (size_t)cgam_net_size(plan->net) * sizeof *x);
+    memset(x, 0, (size_t)cgam_net_describe(plan->net).size * sizeof *x);
     if (c) memcpy(x + context.offset, c, (size_t)context.size * sizeof *x);
     memcpy(x + query.offset, q, (size_t)query.size * sizeof *x);
 }
@@ -82,7 +82,7 @@ cgam_status cgam_recall_flow(const cgam_recall *plan, int64_t count, cgam_settle
 {
     const cgam_recall_opts *o = &plan->opts;
     cgam_env *env = plan->bank->env;
-    int64_t size = cgam_net_size(plan->net), d = plan->bank->Z.d;
+    int64_t size = cgam_net_describe(plan->net).size, d = plan->bank->Z.d;
     double *x = cgam_alloc(env, (size_t)(count * size), sizeof *x);
     cgam_flow_report *reports = cgam_alloc(env, (size_t)count, sizeof *reports);
     cgam_clamp clamps[2];

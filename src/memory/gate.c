@@ -7,7 +7,6 @@
 #include "memory/spectrum.h"
 #include "memory/twins.h"
 
-#include "lab/names.h"
 #include "num/vec.h"
 
 #include <float.h>
@@ -19,7 +18,6 @@ static const double RANGE = 0x1p1000;  /* of entries of A, so that sums of them 
 static const double SMALL_FLOPS = 2e9; /* a tenth of a second */
 
 const char *const cgam_regime_words[] = {"subcritical", "critical", "supercritical", NULL};
-
 
 bool cgam_bank_small(const cgam_bank *bank)
 {

@@ -1,4 +1,5 @@
 /* pack.c: banks packed, and changed: which rows, names and numbers the next file has. */
+#include "memory/bank.h"
 #include "memory/pack_write.h"
 
 #include <errno.h>

@@ -64,4 +64,14 @@ cgam_status cgam_packed_gate_write(cgam_sealed *file, int index, const cgam_gate
 cgam_status cgam_packed_gate(const cgam_bank *bank, double alpha, const cgam_gate_opts *opts,
                              cgam_gate **out);
 
+/* ---- What a packed bank has beside its rows; of other banks, nothing. ------------------------ */
+typedef struct cgam_pack_info {
+    bool packed;
+    bool names, sketch, normalize;
+    int64_t alphas;
+    const double *alpha; /* [alphas]; belongs to the bank */
+    uint64_t bytes;      /* of the file */
+} cgam_pack_info;
+cgam_pack_info cgam_pack_describe(const cgam_bank *bank);
+
 #endif

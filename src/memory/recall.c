@@ -4,7 +4,6 @@
 #include "memory/route.h"
 
 #include "base/blas.h"
-#include "lab/names.h"
 #include "io/json.h"
 #include "memory/certify.h"
 #include "memory/engines.h"
@@ -16,8 +15,8 @@
 
 const char *const cgam_certify_words[] = {"usual", "full", "none", NULL};
 const char *const cgam_mode_words[] = {"first", "coupled", "flow", "anneal", NULL};
-const char *const cgam_end_words[] = {"direct", "converged", "max_iter", "stalled", "diverged", "horizon",
-           "rose", NULL};
+const char *const cgam_end_words[] = {"direct",   "converged", "max_iter", "stalled",
+                                      "diverged", "horizon",   "rose",     NULL};
 
 cgam_recall_opts cgam_recall_opts_default(void)
 {

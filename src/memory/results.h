@@ -37,5 +37,9 @@ void cgam_weight_bounds_share(const cgam_recall *plan, const cgam_weight_bounds 
 void cgam_result_intervals(const cgam_recall *plan, const cgam_weight_bounds *x, double r,
                            cgam_result *out);
 
+/* The order of an activation by its name, "entmax:1.2"; false: no such name. */
+bool cgam_activation_find(const char *name, double *order);
+enum { CGAM_ACTIVATION_TEXT = 40 };
+const char *cgam_activation_name(double order, char text[CGAM_ACTIVATION_TEXT]);
 
 #endif

@@ -2,7 +2,6 @@
 #include "memory/route.h"
 #include "memory/results.h"
 
-#include "lab/names.h"
 #include "num/attend.h"
 #include "num/cpu/f32.h"
 #include "num/gemm_pass.h"

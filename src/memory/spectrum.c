@@ -165,6 +165,7 @@ cgam_status cgam_spectrum_new(const cgam_bank *bank, cgam_spectrum **out)
     if (sp->info.omega_min >= -zero) status = cgam_bank_orthogonal(bank, &sign);
     if (status != CGAM_OK) goto fail;
     bool none = sign == CGAM_SIGN_ZERO || sp->info.omega_min >= 0;
+    sp->info.omega = sp->omega;
     sp->info.alpha_crit = none ? INFINITY : -1 / sp->info.omega_min;
     *out = sp;
     return CGAM_OK;
@@ -174,7 +175,6 @@ fail:
 }
 
 cgam_spectrum_info cgam_spectrum_describe(const cgam_spectrum *sp) { return sp->info; }
-const double *cgam_spectrum_omega(const cgam_spectrum *sp) { return sp->omega; }
 const double *cgam_spectrum_gram(const cgam_spectrum *sp) { return sp->gram; }
 const cgam_bank *cgam_spectrum_bank(const cgam_spectrum *sp) { return sp->bank; }
 

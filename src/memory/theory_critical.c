@@ -88,7 +88,7 @@ static cgam_status rest_of_modes(const cgam_spectrum *sp, double alpha, const do
     const cgam_bank *bank = cgam_spectrum_bank(sp);
     cgam_env *env = bank->env;
     cgam_spectrum_info info = cgam_spectrum_describe(sp);
-    const double *omega = cgam_spectrum_omega(sp);
+    const double *omega = cgam_spectrum_describe(sp).omega;
     int64_t n = bank->Z.n, m = info.modes;
     double near = info.omega_min + 1e-9 * fmax(fabs(info.omega_min), info.mu_max);
     double *c = cgam_alloc(env, (size_t)((ROWS + 2) * m + 1), sizeof *c);
@@ -145,7 +145,7 @@ static cgam_status safe_time(const cgam_spectrum *sp, double alpha, double tau, 
 {
     const cgam_bank *bank = cgam_spectrum_bank(sp);
     cgam_spectrum_info info = cgam_spectrum_describe(sp);
-    const double *omega = cgam_spectrum_omega(sp);
+    const double *omega = cgam_spectrum_describe(sp).omega;
     double near = info.omega_min + 1e-9 * fmax(fabs(info.omega_min), info.mu_max);
     double gamma = -1 - alpha * info.omega_min;
     double *c = cgam_alloc(bank->env, (size_t)info.modes + 1, sizeof *c);

@@ -10,7 +10,7 @@ static cgam_status copy_values(cgam_work *w, const cgam_net *net, int64_t from, 
                                double *rate, const cgam_net_values *out)
 {
     size_t states = (size_t)(count * net->size) * sizeof(double);
-    int parts = cgam_net_parts(net);
+    int parts = cgam_net_describe(net).parts;
     if (out->activation)
         memcpy(out->activation + from * net->size, cgam_work_activation(w), states);
     if (out->current) memcpy(out->current + from * net->size, cgam_work_current(w), states);

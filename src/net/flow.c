@@ -2,7 +2,6 @@
 #include "net/flow_inside.h"
 #include "net/net.h"
 
-#include "lab/names.h"
 #include <math.h>
 #include <string.h>
 

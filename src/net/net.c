@@ -97,7 +97,7 @@ static cgam_status check_name(const cgam_net *net, const char *what, const char 
             return cgam_fail(net->env, CGAM_E_ARG,
                              "the name of a %s has a control character, %d at byte %zu", what,
                              name[i], i);
-    for (int i = 0; i < cgam_net_parts(net); i++)
+    for (int i = 0; i < net->layers + net->synapses; i++)
         if (strcmp(cgam_net_part_name(net, i), name) == 0)
             return cgam_fail(net->env, CGAM_E_ARG, "%s '%s': the name is taken", what, name);
     return CGAM_OK;
@@ -241,10 +241,12 @@ cgam_status cgam_net_check_states(const cgam_net *net, const char *what, int64_t
 
 /* ---- what it is --------------------------------------------------------------------------- */
 
-int cgam_net_layers(const cgam_net *net) { return net->layers; }
 int cgam_net_synapses(const cgam_net *net) { return net->synapses; }
-int cgam_net_parts(const cgam_net *net) { return net->layers + net->synapses; }
-int64_t cgam_net_size(const cgam_net *net) { return net->size; }
+
+cgam_net_info cgam_net_describe(const cgam_net *net)
+{
+    return (cgam_net_info){net->layers, net->layers + net->synapses, net->size};
+}
 
 cgam_layer_view cgam_net_layer(const cgam_net *net, int layer)
 {

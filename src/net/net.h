@@ -141,6 +141,12 @@ extern const cgam_syn_kind cgam_syn_bilinear, cgam_syn_self, cgam_syn_gram, cgam
     cgam_syn_bias, cgam_syn_tensor, cgam_syn_lowrank, cgam_syn_hidden, cgam_syn_attention,
     cgam_syn_user;
 
+typedef struct cgam_synapse_view {
+    const char *name, *kind;
+    int k;
+    const int *layers;
+    double gain;
+} cgam_synapse_view;
 int cgam_net_synapses(const cgam_net *net);
 cgam_synapse_view cgam_net_synapse(const cgam_net *net, int synapse);
 /* Name of part i: layers first, then synapses. */

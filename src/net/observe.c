@@ -81,7 +81,7 @@ static void call_monitor(cgam_observer *obs, const cgam_look *look, unsigned eve
                                .x = look->x,
                                .energy = cgam_work_energy(look->work, look->index),
                                .parts = cgam_work_parts(look->work) +
-                                        look->index * cgam_net_parts(obs->flow->net),
+                                        look->index * cgam_net_describe(obs->flow->net).parts,
                                .power = power,
                                .residual = residual,
                                .winner = obs->report->winner,

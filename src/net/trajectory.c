@@ -55,7 +55,7 @@ static cgam_status reserve_point(cgam_trajectory *t)
     bool fine = true;
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         fine = fine && grow_array(t, lists[i], 1, capacity);
-    fine = fine && grow_array(t, (void **)&t->parts, cgam_net_parts(t->net), capacity);
+    fine = fine && grow_array(t, (void **)&t->parts, cgam_net_describe(t->net).parts, capacity);
     if (t->keep_states) fine = fine && grow_array(t, (void **)&t->states, t->net->size, capacity);
     if (!fine) return cgam_fail_nomem(t->env, "a trajectory");
     t->capacity = capacity;
@@ -68,7 +68,7 @@ int cgam_trajectory_monitor(void *user, const cgam_flow_moment *m)
     if (m->state != 0) return 0;
     t->status = reserve_point(t);
     if (t->status != CGAM_OK) return 1;
-    int64_t at = t->count++, parts = cgam_net_parts(t->net), size = t->net->size;
+    int64_t at = t->count++, parts = cgam_net_describe(t->net).parts, size = t->net->size;
     t->time[at] = m->time;
     t->energy[at] = m->energy;
     t->power[at] = m->power;
@@ -80,11 +80,10 @@ int cgam_trajectory_monitor(void *user, const cgam_flow_moment *m)
     return 0;
 }
 
-cgam_status cgam_trajectory_status(const cgam_trajectory *t) { return t->status; }
-
 cgam_trajectory_view cgam_trajectory_look(const cgam_trajectory *t)
 {
-    return (cgam_trajectory_view){.count = t->count,
+    return (cgam_trajectory_view){.status = t->status,
+                                  .count = t->count,
                                   .time = t->time,
                                   .energy = t->energy,
                                   .power = t->power,

@@ -33,7 +33,8 @@ static cgam_status allocate_work(cgam_work *w)
         if (net->synapse[i].scratch > scratch) scratch = net->synapse[i].scratch;
     w->act = cgam_zalloc(env, (size_t)states, sizeof *w->act);
     w->cur = cgam_zalloc(env, (size_t)states, sizeof *w->cur);
-    w->parts = cgam_zalloc(env, (size_t)(w->batch_max * cgam_net_parts(net)), sizeof *w->parts);
+    w->parts =
+        cgam_zalloc(env, (size_t)(w->batch_max * cgam_net_describe(net).parts), sizeof *w->parts);
     w->scratch = cgam_alloc(env, (size_t)scratch, sizeof *w->scratch);
     if (!w->act || !w->cur || !w->parts || !w->scratch)
         return cgam_fail_nomem(env, "the state of a network");
@@ -117,8 +118,9 @@ static cgam_status activate_layers(cgam_work *w)
             const cgam_layer *layer = &net->layer[i];
             if (w->fresh && w->clamped[i]) continue;
             int64_t at = b * net->size + layer->offset;
-            cgam_status status = cgam_lagr_use_activate(&layer->use, w->x + at, w->act + at,
-                                                        &w->parts[b * cgam_net_parts(net) + i]);
+            cgam_status status =
+                cgam_lagr_use_activate(&layer->use, w->x + at, w->act + at,
+                                       &w->parts[b * cgam_net_describe(net).parts + i]);
             if (status != CGAM_OK)
                 return cgam_work_complain(w, status, "layer", layer->name, w->x + at, layer->size);
         }
@@ -230,7 +232,7 @@ static cgam_status collect_currents(cgam_work *w)
             if (status == CGAM_OK && !isfinite(f.energy)) status = CGAM_E_VALUE;
             if (status != CGAM_OK)
                 return cgam_work_complain(w, status, "synapse", syn->name, NULL, 0);
-            w->parts[b * cgam_net_parts(net) + net->layers + s] = f.energy;
+            w->parts[b * cgam_net_describe(net).parts + net->layers + s] = f.energy;
         }
     }
     return CGAM_OK;
@@ -260,7 +262,7 @@ const double *cgam_work_parts(const cgam_work *w) { return w->parts; }
 double cgam_work_energy(const cgam_work *w, int64_t state)
 {
     double total = 0;
-    int parts = cgam_net_parts(w->net);
+    int parts = cgam_net_describe(w->net).parts;
     for (int i = 0; i < parts; i++) total += w->parts[state * parts + i];
     return total;
 }
@@ -268,7 +270,7 @@ double cgam_work_energy(const cgam_work *w, int64_t state)
 double cgam_work_magnitude(const cgam_work *w, int64_t state)
 {
     double total = 0;
-    int parts = cgam_net_parts(w->net);
+    int parts = cgam_net_describe(w->net).parts;
     for (int i = 0; i < parts; i++) total += fabs(w->parts[state * parts + i]);
     return total;
 }

@@ -202,7 +202,7 @@ static void set_error(cgam_exchange *exchange, cgam_status status, const cgam_re
 {
     char message[CGAM_MESSAGE_MAX + 64];
     cgam_server *server = exchange->server;
-    cgam_env_message_copy(server->env, message, sizeof message);
+    snprintf(message, sizeof message, "%s", cgam_env_message(server->env));
     if (status == CGAM_E_INTERRUPTED) format_stop(exchange, message, sizeof message);
     else if (!*message) snprintf(message, sizeof message, "%s", cgam_status_text(status));
     char *hidden;

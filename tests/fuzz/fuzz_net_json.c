@@ -56,7 +56,7 @@ static void use(cgam_env *env, cgam_net_file *file)
         must_be_one_line(env);
         return;
     }
-    for (int i = 0; i < cgam_net_parts(file->net); i++) total += parts[i];
+    for (int i = 0; i < cgam_net_describe(file->net).parts; i++) total += parts[i];
     must(total == E || fabs(total - E) <= 1e-9 * fabs(E));
     draw(file->net, file->title, parts);
     file->flow.max_steps = 3;
@@ -74,7 +74,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         must(!file.net && !file.x && !file.owner);
         return 0;
     }
-    if (cgam_net_size(file.net) <= 512 && cgam_net_parts(file.net) <= 32 &&
+    if (cgam_net_describe(file.net).size <= 512 && cgam_net_describe(file.net).parts <= 32 &&
         file.flow.clamp_count <= 32)
         use(env, &file);
     cgam_net_file_close(&file);

@@ -2,6 +2,7 @@
  * exported without leaving memory. Input: that of fuzz_damage, whose first byte says which of these, too.
  * ctest: mutations=1000 */
 #include "fuzz/memory_vfs.h"
+#include "lm/collect.h"
 #include "lm/store.h"
 
 #include <stdio.h>

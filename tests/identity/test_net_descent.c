@@ -43,8 +43,8 @@ TEST_ENV(energy_falls_along_a_thousand_random_networks)
                            0.3 + 0.7 * uniform(&seed));
         }
         double x[32];
-        fall f = {.parts = cgam_net_parts(net)};
-        normals(&seed, 1, cgam_net_size(net), x);
+        fall f = {.parts = cgam_net_describe(net).parts};
+        normals(&seed, 1, cgam_net_describe(net).size, x);
         cgam_flow_opts o = cgam_flow_opts_default();
         cgam_flow_report r;
         double tau = INFINITY;
@@ -82,7 +82,7 @@ TEST_ENV(predicted_power_is_the_slope_of_the_energy)
         random_synapse(env, net, &seed, "bilinear", "W", 1);
         random_synapse(env, net, &seed, "tensor", "T", 0.5);
         double x[32], rate[32], E[2], power, h = 1e-7;
-        int64_t n = cgam_net_size(net);
+        int64_t n = cgam_net_describe(net).size;
         normals(&seed, 1, n, x);
         CHECK_STATUS(
             env, cgam_net_eval(net, 1, x, NULL, &(cgam_net_values){.rate = rate, .power = &power}));

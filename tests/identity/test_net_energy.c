@@ -64,7 +64,7 @@ TEST_ENV(currents_are_minus_the_gradient_for_every_synapse)
         for (int round = 0; round < ROUNDS; round++) {
             OWNED(cgam_net) net = plain_net(env, &seed, cgam_synapse_kinds[t].name);
             double x[32], current[32], parts[8];
-            int64_t n = cgam_net_size(net);
+            int64_t n = cgam_net_describe(net).size;
             normals(&seed, 1, n, x);
             CHECK_STATUS(env,
                          cgam_net_eval(net, 1, x, NULL, &(cgam_net_values){.current = current}));
@@ -89,7 +89,7 @@ TEST_ENV(energy_and_map_agree)
     for (int round = 0; round < 400; round++) {
         OWNED(cgam_net) net = random_net(env, &seed, NULL, false);
         double x[32], v[32], rate[32], power, h = 1e-6, y[32];
-        int64_t n = cgam_net_size(net);
+        int64_t n = cgam_net_describe(net).size;
         normals(&seed, 1, n, x);
         CHECK_STATUS(
             env, cgam_net_eval(net, 1, x, NULL, &(cgam_net_values){.rate = rate, .power = &power}));
@@ -130,7 +130,7 @@ TEST_ENV(jacobian_is_the_derivative_of_the_rates)
             OWNED(cgam_net) net = random_net(env, &seed, cgam_synapse_kinds[t].name, false);
             bool clamped[3] = {below(&seed, 3) == 0, below(&seed, 3) == 0, false};
             double x[32], v[3 * 32], Jv[3 * 32], up[32], down[32], y[32], h = 1e-6;
-            int64_t n = cgam_net_size(net);
+            int64_t n = cgam_net_describe(net).size;
             normals(&seed, 1, n, x);
             normals(&seed, 1, 3 * n, v);
             for (int l = 0; l < 3; l++)
@@ -219,8 +219,8 @@ TEST_ENV(a_state_has_the_same_bits_alone_and_in_a_batch)
     for (int round = 0; round < 40; round++) {
         enum { BATCH = 70 }; /* more than are taken at once */
         OWNED(cgam_net) net = random_net(env, &seed, NULL, false);
-        int64_t n = cgam_net_size(net);
-        int parts = cgam_net_parts(net);
+        int64_t n = cgam_net_describe(net).size;
+        int parts = cgam_net_describe(net).parts;
         double *x = malloc(BATCH * (size_t)n * sizeof *x), *rate = malloc(BATCH * (size_t)n * 8);
         double all[BATCH * 8], E[BATCH], one[8], E1, rate1[32];
         normals(&seed, 1, BATCH * n, x);
@@ -245,7 +245,7 @@ TEST_ENV(clamps_leave_energy_and_free_rates_alone)
     uint64_t seed = 16;
     for (int round = 0; round < 200; round++) {
         OWNED(cgam_net) net = random_net(env, &seed, NULL, false);
-        int64_t n = cgam_net_size(net);
+        int64_t n = cgam_net_describe(net).size;
         double x[2 * 32], rate[2 * 32], held[2 * 32], E[2], E2[2];
         bool clamped[3] = {below(&seed, 2), below(&seed, 2), below(&seed, 2)};
         normals(&seed, 1, 2 * n, x);

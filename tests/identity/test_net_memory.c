@@ -53,8 +53,8 @@ TEST_ENV(the_network_has_the_equations_of_the_memory)
         o.d_c = dc;
         cgam_net *net;
         CHECK_STATUS(env, cgam_memory_net_new(bank, &o, &net));
-        assert_int_equal(cgam_net_size(net), dc + 2 * N + D);
-        normals(&seed, 1, cgam_net_size(net), x);
+        assert_int_equal(cgam_net_describe(net).size, dc + 2 * N + D);
+        normals(&seed, 1, cgam_net_describe(net).size, x);
         CHECK_STATUS(env,
                      cgam_net_eval(net, 1, x, NULL,
                                    &(cgam_net_values){.rate = rate, .parts = parts, .energy = &E}));
@@ -92,7 +92,7 @@ TEST_ENV(the_network_has_the_equations_of_the_memory)
             for (int i = 0; i < N; i++) want[dc + 2 * N + j] += Zm[i * D + j] * p[i];
             want[dc + 2 * N + j] /= o.tau_q;
         }
-        CHECK_CLOSE_ALL(rate, want, cgam_net_size(net), 1e-13);
+        CHECK_CLOSE_ALL(rate, want, cgam_net_describe(net).size, 1e-13);
         CHECK_CLOSE_ALL(parts + 4, h, 4, 1e-13);
         CHECK_CLOSE(parts[CGAM_NET_GATES], 0.5 * dot(N, s, s), 1e-13);
         double entropy = 0;

@@ -4,6 +4,7 @@
 #define CGAM_TESTS_MODELS_H
 
 #include "lm/cache.h"
+#include "lm/model.h"
 #include "support/check.h"
 #include "support/folder.h"
 #include "support/tiny_gguf.h"

@@ -22,8 +22,10 @@ OWNER(cgam_env, cgam_env_free)
 #ifdef CGAM_LM_H
 OWNER(cgam_lm, cgam_lm_close)
 OWNER(cgam_lens, cgam_lens_free)
-OWNER(cgam_store, cgam_store_close)
 OWNER(cgam_vector, cgam_vector_free)
+#endif
+#ifdef CGAM_SRC_LM_COLLECT_H
+OWNER(cgam_store, cgam_store_close)
 #endif
 #ifdef CGAM_BANK_H
 OWNER(cgam_bank, cgam_bank_free)
@@ -46,10 +48,10 @@ OWNER(cgam_net, cgam_net_free)
 #ifdef CGAM_FLOW_H
 OWNER(cgam_trajectory, cgam_trajectory_free)
 #endif
-#ifdef CGAM_SRC_NET_FILE_H
+#ifdef CGAM_SRC_LAB_NET_FILE_H
 OWNER(cgam_net_file, cgam_net_file_close)
 #endif
-#ifdef CGAM_SRC_IO_JOURNAL_H
+#ifdef CGAM_SRC_LAB_JOURNAL_H
 OWNER(cgam_journal, cgam_journal_close)
 #endif
 #ifdef CGAM_SRC_APP_VERB_H

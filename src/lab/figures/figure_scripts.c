@@ -1,9 +1,9 @@
 /* figure_scripts.c: the figures of the studies. Each is a template, STUDY-FIGURE.gp, over the study's summary, to which is added
  * what a template cannot compute; the script reads the study's CSV files. Panels are those of the paper's figures 2 and 3, then
  * ours. */
-#include "lab/table.h"
 #include "lab/figures/script.h"
 #include "lab/fill.h"
+#include "lab/table.h"
 
 #include <math.h>
 

@@ -63,7 +63,7 @@ void cgam_net_draw_dot(const cgam_net *net, const char *title, FILE *to)
 static int longest_name(const cgam_net *net)
 {
     size_t longest = strlen("synapse");
-    for (int i = 0; i < cgam_net_parts(net); i++) {
+    for (int i = 0; i < cgam_net_describe(net).parts; i++) {
         size_t length = strlen(cgam_net_part_name(net, i));
         if (length > longest) longest = length;
     }

@@ -78,7 +78,7 @@ static cgam_status write_figure(cgam_env *env, const cgam_net_file *file, const 
     f->title = "Energy by part";
     plain_text(file->title ? file->title : "a network", name, sizeof name);
     snprintf(f->caption, sizeof f->caption, "%s; %d layers, %d synapses; energies by part", name,
-             cgam_net_layers(net), cgam_net_synapses(net));
+             cgam_net_describe(net).layers, cgam_net_synapses(net));
     cgam_status status = cgam_script_open(env, folder, f, 900, 560, &p);
     if (status != CGAM_OK) return status;
     fprintf(p.to, "set xlabel 't'\nset ylabel 'energy'\nset key outside right center noenhanced\n");
@@ -92,7 +92,7 @@ static cgam_status write_figure(cgam_env *env, const cgam_net_file *file, const 
                         ends[k], ends[k]);
     }
     fprintf(p.to, "plot \\\n");
-    for (int i = 0; i < cgam_net_parts(net); i++) {
+    for (int i = 0; i < cgam_net_describe(net).parts; i++) {
         plain_text(cgam_net_part_name(net, i), name, sizeof name);
         /* the first six columns are time, energy, power, residual, events and winner */
         fprintf(p.to, "  'trajectory.csv' using 1:%d with lines lt %d lw 1.5 title \"%s\", \\\n",

@@ -14,7 +14,7 @@ static cgam_status write_csv(const cgam_net *net, const cgam_trajectory_view *t,
     cgam_status status = cgam_outfile_begin(net->env, path, &out);
     if (status != CGAM_OK) return status;
     FILE *to = cgam_outfile_stream(out);
-    int parts = cgam_net_parts(net);
+    int parts = cgam_net_describe(net).parts;
     fputs("time,energy,power,residual,events,winner", to);
     for (int i = 0; i < parts; i++) {
         fputc(',', to);
@@ -60,7 +60,7 @@ static cgam_status write_npz(const cgam_net *net, const cgam_trajectory_view *t,
 {
     cgam_env *env = net->env;
     int layers = t->states ? net->layers : 0, count = 7 + layers;
-    const int64_t one[] = {t->count}, two[] = {t->count, cgam_net_parts(net)};
+    const int64_t one[] = {t->count}, two[] = {t->count, cgam_net_describe(net).parts};
     cgam_named_array *arrays = cgam_zalloc(env, (size_t)count, sizeof *arrays);
     double **blocks = cgam_zalloc(env, (size_t)layers + 1, sizeof *blocks);
     int64_t(*shapes)[CGAM_ARRAY_DIMS + 1] = cgam_zalloc(env, (size_t)layers + 1, sizeof *shapes);

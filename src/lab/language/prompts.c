@@ -8,8 +8,8 @@
  * the queries drawn, so a prompt can be made again alone; it is the same among more queries where
  * demonstrations come from a file of their own. */
 #include "base/alloc.h"
-#include "lab/names.h"
 #include "lab/language/dataset.h"
+#include "lab/names.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* study.c: model, data, store and lens, opened once for any number of experiments. */
 #include "lab/language/study.h"
-#include "lab/names.h"
 #include "lab/language/fit.h"
 #include "lab/language/study_sweep.h"
 #include "lab/names.h"
+#include "lm/collect.h"
 #include "lm/model.h"
 
 #include <math.h>

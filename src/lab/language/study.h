@@ -19,6 +19,7 @@
 #include "lab/language/dataset.h"
 #include "lab/language/sweep.h"
 #include "lab/table.h"
+#include "lm/collect.h"
 
 #include <cgam/io.h>
 

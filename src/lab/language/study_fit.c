@@ -5,7 +5,6 @@
 #include "lab/language/fit.h"
 #include "lm/lens.h"
 
-#include "lab/names.h"
 #include "io/array.h"
 #include "lab/names.h"
 

@@ -1,6 +1,7 @@
 /* study_neff.c: how many words a state leaves in play, layer by layer. */
 #include "lab/language/study_sweep.h"
 #include "lab/stats.h"
+#include "lm/lens.h"
 
 #include <math.h>
 #include <string.h>
@@ -126,8 +127,10 @@ cgam_status cgam_lm_neff(cgam_lm_study *study, const cgam_lm_neff_opts *opts, cg
     }
     json_t *other = json_object();
     cgam_lm_result_describe(r, study, &study->task);
-    cgam_json_add(r->doc, "lens=%s curves=%p", cgam_word(cgam_lens_words, views[0].kind), views[0].curves);
-    cgam_json_add(other, "lens=%s curves=%p", cgam_word(cgam_lens_words, views[1].kind), views[1].curves);
+    cgam_json_add(r->doc, "lens=%s curves=%p", cgam_word(cgam_lens_words, views[0].kind),
+                  views[0].curves);
+    cgam_json_add(other, "lens=%s curves=%p", cgam_word(cgam_lens_words, views[1].kind),
+                  views[1].curves);
     cgam_json_put(r->doc, "other_lens", other);
     for (int v = 0; v < VIEWS; v++) cgam_free(env, views[v].zero);
     return cgam_lm_result_end(r, status, out);

@@ -1,8 +1,8 @@
 /* study_result.c: what an experiment hands back: a document, and tables that grow row by row. */
 #include "lab/language/study.h"
-#include "lab/table.h"
 #include "lab/language/study_sweep.h"
 #include "lab/table.h"
+#include "lm/collect.h"
 #include "lm/model.h"
 
 #include <stdlib.h>

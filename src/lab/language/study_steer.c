@@ -9,6 +9,7 @@
 #include "lab/language/study_sweep.h"
 #include "lab/stats.h"
 #include "lab/table.h"
+#include "lm/lens.h"
 
 #include <float.h>
 #include <math.h>

@@ -1,5 +1,6 @@
 /* study_task.c: from the name of a set or files to prompts, their states and their labels' tokens. */
 #include "lab/language/study_sweep.h"
+#include "lm/collect.h"
 #include "lm/model.h"
 #include "lm/store.h"
 

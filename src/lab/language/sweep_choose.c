@@ -6,8 +6,8 @@
  * difference of the scores, so contexts of any layer that push the same way give the same step
  * function up to the scale of lambda. Which of those is taken is a matter of the rule, not of rounding. */
 #include "base/alloc.h"
-#include "lab/names.h"
 #include "lab/language/sweep.h"
+#include "lab/names.h"
 #include "lm/lens.h"
 
 #include <math.h>

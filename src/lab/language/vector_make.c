@@ -4,6 +4,7 @@
 #include "lab/language/dataset.h"
 #include "lab/language/study.h"
 #include "lab/names.h"
+#include "lm/collect.h"
 #include "lm/model.h"
 #include "lm/vector.h"
 

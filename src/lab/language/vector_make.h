@@ -3,6 +3,7 @@
 #define CGAM_SRC_LAB_LANGUAGE_VECTOR_MAKE_H
 
 #include "lab/language/study.h"
+#include "lm/collect.h"
 
 /* The mean effect of the study's largest number of demonstrations on the last token of its prompts,
  * h_ICL - h_zero, at every layer. Gives *out. */

@@ -2,6 +2,7 @@
 #include "app/input.h"
 #include "lab/shelf.h"
 #include "lm/model.h"
+#include "memory/bank.h"
 #include "support/failing_alloc.h"
 #include "support/models.h"
 #include "support/one_env.h"

@@ -178,7 +178,7 @@ static void *fail_often(void *arg)
     snprintf(want, sizeof want, "%lld says 0", (long long)f->own);
     for (int round = 0; round < 200; round++) {
         if (cgam_parallel(f->env, round % 4 + 1, complain_slowly, arg) != CGAM_E_VALUE) return arg;
-        cgam_env_message_copy(f->env, text, sizeof text);
+        snprintf(text, sizeof text, "%s", cgam_env_message(f->env));
         if (strcmp(text, want) != 0 || strcmp(cgam_env_message(f->env), want) != 0) return arg;
     }
     return NULL;

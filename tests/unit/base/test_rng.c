@@ -1,4 +1,5 @@
 /* Random numbers: the authors' known answers, and that streams are addresses. */
+#include "base/env.h"
 #include "support/check.h"
 
 /* kat_vectors of the Random123 distribution, philox4x32 with 10 rounds. */

@@ -2,6 +2,7 @@
  * Hidden states: libllama's against the plain pass, layer by layer, in every shape of model. */
 #define ENV_THREADS 2
 #include "lm/lens.h"
+#include "lm/model.h"
 #include "support/models.h"
 #include "support/one_env.h"
 

@@ -1,6 +1,7 @@
 /* Collecting states: prompts that are alike, what a store refuses, going on with what was stopped, prompts of one's own, and
  * failures on the way, after which the store holds whole batches or nothing. */
 #include "io/file.h"
+#include "lm/collect.h"
 #include "lm/prompt_file.h"
 #include "support/failing_alloc.h"
 #include "support/models.h"

@@ -1,6 +1,7 @@
 /* ctest: timeout=300
  * The store: what goes in comes out, damage is noticed, and a killed writer loses at most the batch
  * in flight. */
+#include "lm/collect.h"
 #include "support/models.h"
 #include "support/objects.h"
 

@@ -1,6 +1,7 @@
 /* ctest: timeout=300
  * The store where SQLite finds no memory and the disk does not read or write: what is said is so, no store is called damaged for it, and
  * nothing is left out of what comes. */
+#include "lm/collect.h"
 #include "lm/store.h"
 #include "support/failing_alloc.h"
 #include "support/folder.h"

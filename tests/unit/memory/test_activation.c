@@ -1,6 +1,7 @@
 /* Recall by entmax: against dense long double in every mode, the energy and its certificates with the
  * constants of the activation, the margin, what is refused. */
 #include "memory/certify.h"
+#include "memory/results.h"
 #include "support/one_env.h"
 
 #include <cgam/theory.h>

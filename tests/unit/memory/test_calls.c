@@ -1,5 +1,6 @@
 /* Calls to the system and LAPACK's own requests for memory, each failing in turn, while a bank is read, cut, decomposed and asked. */
 #include "lab/map.h"
+#include "memory/bank.h"
 #include "memory/gate.h"
 #include "support/check.h"
 #include "support/failing_calls.h"

@@ -1,6 +1,7 @@
 /* Claims that were called proved and were not, as the campaign of tests/rigour found them: gates that
  * nobody solved for, scores beyond the range of double, products that vanish. */
 #define ENV_THREADS 0
+#include "memory/explain.h"
 #include "support/one_env.h"
 
 #include <cgam/cgam.h>

@@ -1,6 +1,7 @@
 /* Corners of the mathematics: one memory, memories of zeros, no feedback, a fold that is passed, rows of a bank by the numbers of the
  * whole, gate weights of one's own under a context that moves - each against what a closed form or another way says. */
 #include "memory/gate.h"
+#include "memory/pack.h"
 #include "support/one_env.h"
 
 #include <cgam/bank.h>

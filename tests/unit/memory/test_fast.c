@@ -1,6 +1,7 @@
 /* ctest: labels=threads timeout=240
  * Recalls by a sketch against the same without one, on banks of every shape: winner, leaders, gaps, ranks and
  * bounds have the same bits, and the exact p, in long double, is in its interval. */
+#include "memory/bank.h"
 #include "support/check.h"
 #include "support/dense.h"
 #include "support/failing_alloc.h"

@@ -3,6 +3,7 @@
  * ctest: timeout=240 */
 #include "io/array.h"
 #include "memory/bank.h"
+#include "memory/pack.h"
 #include "support/check.h"
 #include "support/dense.h"
 #include "support/failing_alloc.h"

@@ -3,7 +3,9 @@
  * memory ending or a stop wished on one of them at any time comes back on both, and nothing is left behind. */
 #include "base/env.h"
 #include "lab/map.h"
+#include "memory/bank.h"
 #include "memory/certify.h"
+#include "memory/explain.h"
 #include "support/check.h"
 #include "support/failing_alloc.h"
 #include "support/two_ranks.h"
@@ -185,7 +187,7 @@ static void *live(void *arg)
     cgam_env *env = NULL;
     m->status = cgam_env_new(&opts, &env);
     if (m->status == CGAM_OK) m->status = ask(env, &m->ranks, m->asked, &m->answer);
-    if (env) cgam_env_message_copy(env, m->message, sizeof m->message);
+    if (env) snprintf(m->message, sizeof m->message, "%s", cgam_env_message(env));
     cgam_env_free(env);
     leave(m->seat.line);
     return NULL;
@@ -402,7 +404,7 @@ static void *give(void *arg)
         g->status = cgam_ranks_end(
             env, &ranks, cgam_bank_new(env, rows, my->dtype, rows_given, my->d, &opts, &bank));
     if (g->status == CGAM_OK) g->n = cgam_bank_describe(bank).n, g->d = cgam_bank_describe(bank).d;
-    if (env) cgam_env_message_copy(env, g->message, sizeof g->message);
+    if (env) snprintf(g->message, sizeof g->message, "%s", cgam_env_message(env));
     cgam_bank_free(bank);
     cgam_env_free(env);
     leave(g->seat.line);

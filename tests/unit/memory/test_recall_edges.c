@@ -128,7 +128,8 @@ TEST(a_recall_says_how_it_ended)
     opts.mode = CGAM_COUPLED;
     assert_int_equal(run(bank, &opts, q, NULL, NULL).result.end, CGAM_END_DIVERGED);
     static const char *const names[] = {"direct", "converged", "max_iter", "stalled", "diverged"};
-    for (int k = 0; k < 5; k++) assert_string_equal(cgam_word(cgam_end_words, (cgam_end)k), names[k]);
+    for (int k = 0; k < 5; k++)
+        assert_string_equal(cgam_word(cgam_end_words, (cgam_end)k), names[k]);
     assert_string_equal(cgam_word(cgam_mode_words, CGAM_FIRST), "first");
     assert_string_equal(cgam_word(cgam_mode_words, CGAM_COUPLED), "coupled");
     dense_reset();

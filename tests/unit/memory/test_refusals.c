@@ -3,6 +3,7 @@
  * stop is wished. */
 #include "lab/map.h"
 #include "memory/certify.h"
+#include "memory/explain.h"
 #include "memory/gate.h"
 #include "support/check.h"
 #include "support/dense.h"
@@ -358,7 +359,7 @@ TEST_WITH(set_up, tear_down, no_options_are_the_default_ones)
     cgam_net *nets[2];
     for (int i = 0; i < 2; i++)
         CHECK_STATUS(env, cgam_memory_net_new(few, i ? &as_net : NULL, &nets[i]));
-    assert_int_equal(cgam_net_size(nets[0]), cgam_net_size(nets[1]));
+    assert_int_equal(cgam_net_describe(nets[0]).size, cgam_net_describe(nets[1]).size);
     for (int i = 0; i < 2; i++) cgam_net_free(nets[i]);
     CHECK_STATUS(env, cgam_plane_new(few, 3, index, &plane));
     assert_in_range(f.samples, 1, 160 - 3);

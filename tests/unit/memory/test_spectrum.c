@@ -37,7 +37,7 @@ TEST(eigenvalues_are_those_of_the_overlaps)
         for (int64_t i = 0; i < n; i++) rank += mu[i] > 1e-12 * size;
         assert_int_equal(info.rank, rank);
         if (rank < n) CHECK_CLOSE(info.mu_min, 0, 0);
-        const double *modes = cgam_spectrum_omega(sp);
+        const double *modes = cgam_spectrum_describe(sp).omega;
         /* the kernel, if any, is the n - modes lowest */
         CHECK_CLOSE_ALL(modes, omega + info.kernel, info.modes, 1e-13 * size);
         if (omega[0] < -1e-6) CHECK_REL(info.alpha_crit, -1 / omega[0], 1e-9);
@@ -157,7 +157,7 @@ TEST(modes_can_be_read_off)
             CHECK_STATUS(env, cgam_spectrum_rows(sp, i, count, V + i * m));
         }
         CHECK_STATUS(env, cgam_spectrum_analyse(sp, x, c));
-        double least = m > 0 ? cgam_spectrum_omega(sp)[0] : 0;
+        double least = m > 0 ? cgam_spectrum_describe(sp).omega[0] : 0;
         double worst = 1e-12; /* modes of a tall bank are good to eps mu_max / mu_k */
         if (cgam_spectrum_describe(sp).kernel > 0 && m > 0)
             worst = fmax(1e-12, 1e-14 * cgam_spectrum_describe(sp).mu_max /

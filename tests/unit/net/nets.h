@@ -100,7 +100,7 @@ static inline cgam_status wave_tangent(void *user, int k, const int64_t *size,
 static inline void random_synapse(cgam_env *env, cgam_net *net, uint64_t *seed, const char *kind,
                                   const char *name, double gain)
 {
-    int layers = cgam_net_layers(net), at[3];
+    int layers = cgam_net_describe(net).layers, at[3];
     int64_t n[3];
     for (int i = 0; i < 3; i++) {
         at[i] = below(seed, layers);

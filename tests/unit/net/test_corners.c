@@ -285,7 +285,8 @@ TEST_ENV(trajectories_of_any_shape_are_written)
         cgam_flow_opts f = cgam_flow_opts_default();
         cgam_flow_report r;
         CHECK_STATUS(env, cgam_trajectory_new(net, keep, &t));
-        CHECK_REFUSED(env, CGAM_E_ARG, "the trajectory is empty", cgam_trajectory_write(net, t, path));
+        CHECK_REFUSED(env, CGAM_E_ARG, "the trajectory is empty",
+                      cgam_trajectory_write(net, t, path));
         f.method = CGAM_FLOW_EULER;
         f.t_end = 1; /* 100 steps: more than there is room for at first */
         f.stop = 0;

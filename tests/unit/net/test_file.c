@@ -45,8 +45,8 @@ TEST_ENV(a_document_becomes_what_it_says)
     cgam_net_file file;
     CHECK_STATUS(env, cgam_net_file_parse(env, "text", text, strlen(text), NULL, &file));
     assert_string_equal(file.title, "t");
-    assert_int_equal(cgam_net_layers(file.net), 3);
-    assert_int_equal(cgam_net_size(file.net), 9);
+    assert_int_equal(cgam_net_describe(file.net).layers, 3);
+    assert_int_equal(cgam_net_describe(file.net).size, 9);
     cgam_layer_view x = cgam_net_layer(file.net, 0);
     assert_int_equal(x.ndim, 2);
     CHECK_CLOSE(x.param[0], 2.5, 0);

@@ -111,7 +111,7 @@ TEST_ENV(a_nonlinear_net_converges_at_order_four_too)
     random_synapse(env, net, &seed, "bilinear", "W", 1.5);
     random_synapse(env, net, &seed, "self", "A", 0.5);
     double start[16], fine[16], x[16], errors[3];
-    int64_t n = cgam_net_size(net);
+    int64_t n = cgam_net_describe(net).size;
     normals(&seed, 1, n, start);
     cgam_flow_opts f = cgam_flow_opts_default();
     cgam_flow_report r;
@@ -405,7 +405,7 @@ TEST(states_of_a_batch_flow_as_if_alone)
         random_layer(env, net, &seed, cgam_lagr_find("softmax"), "y");
         random_synapse(env, net, &seed, "bilinear", "W", 1);
         random_synapse(env, net, &seed, "bias", "b", 1);
-        int64_t n = cgam_net_size(net);
+        int64_t n = cgam_net_describe(net).size;
         double *clamp = malloc(BATCH * 16 * sizeof *clamp);
         normals(&seed, 1, BATCH * 16, clamp);
         for (int m = 1; m < 5; m++) {

@@ -313,7 +313,7 @@ static int build_and_flow(cgam_env *env, void *arg)
     f.monitor = cgam_trajectory_monitor;
     f.user = t;
     TRY(cgam_flow_run(net, 2, x, &f, r));
-    TRY(cgam_trajectory_status(t));
+    TRY(cgam_trajectory_look(t).status);
     if (s->path) TRY(cgam_trajectory_write(net, t, s->path));
     TRY(cgam_net_eigen(net, x, NULL, 7, 0, values, &info));
     return CGAM_OK;

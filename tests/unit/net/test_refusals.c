@@ -72,8 +72,8 @@ TEST_ENV(layers_that_cannot_be_are_refused)
                       "layer 'x': a Lagrangian needs value, activation and Hessian-vector",
                       cgam_net_add_layer(net, "x", 1, one, &o, NULL));
     }
-    assert_int_equal(cgam_net_layers(net), 1);
-    assert_int_equal(cgam_net_size(net), 1);
+    assert_int_equal(cgam_net_describe(net).layers, 1);
+    assert_int_equal(cgam_net_describe(net).size, 1);
     cgam_net_free(net);
     cgam_net_free(NULL);
 }

@@ -77,7 +77,7 @@ TEST_ENV(eigenvalues_are_real_at_random_points_of_random_nets)
                            (const char *[]){"a", "b", "c"}[i], 1);
         double x[32], values[32];
         cgam_eigen info;
-        normals(&seed, 1, cgam_net_size(net), x);
+        normals(&seed, 1, cgam_net_describe(net).size, x);
         CHECK_STATUS(env, cgam_net_eigen(net, x, NULL, 32, 0, values, &info));
         /* a cluster of k equal values splits by the k-th root of rounding when not symmetric; a
          * synapse of the user's without a tangent is differenced */

@@ -3,6 +3,7 @@
  * Wherever T is not singular (smallest |eigenvalue| above 1e-13 of the largest), a solve has to be
  * exact for a matrix within 1e-14 of T: |Ty - x| <= 1e-14 (|T||y| + |x|), whatever the pivots. (Where
  * D and the rest cancel to a small T, |D| takes the place of |T|: T is only given that well.) */
+#include "base/env.h"
 #include "support/failing_alloc.h"
 #include "support/one_env.h"
 

@@ -1,4 +1,5 @@
 /* Conversions: every 16-bit pattern there and back, and how halves are rounded. */
+#include "base/env.h"
 #include "support/check.h"
 
 #include "num/cpu/widen.h"
