@@ -72,12 +72,47 @@ static void usage(FILE *to, const cgam_verb *verb)
     fprintf(to, " [options]");
 }
 
+/* What the list of all verbs is divided into: a heading, and the verb it stands before. */
+static const struct {
+    const char *heading;
+    const char *first; /* verb */
+} sections[] = {
+    {"Recall and banks", "recall"},
+    {"Theory and landscapes", "inspect"},
+    {"Networks", "net run"},
+    {"Studies of the paper", "report"},
+    {"Language models", "lm get"},
+    {"Server", "serve"},
+    {"Tools", "demo"},
+};
+
 static void list_verbs(const char *group, FILE *to)
 {
-    for (int v = 0; cgam_verbs[v]; v++)
+    for (int v = 0; cgam_verbs[v]; v++) {
+        for (size_t i = 0; !group && i < sizeof sections / sizeof *sections; i++)
+            if (strcmp(sections[i].first, cgam_verbs[v]->name) == 0)
+                fprintf(to, "%s%s\n", i ? "\n" : "", sections[i].heading);
         if (cgam_verb_in(cgam_verbs[v], group))
             fprintf(to, "  %-20s %s\n", cgam_verbs[v]->name,
                     cgam_verb_words(cgam_verbs[v]).summary);
+    }
+}
+
+bool cgam_help_search(const char *word, FILE *to)
+{
+    bool found = false;
+    for (int v = 0; cgam_verbs[v]; v++) {
+        const cgam_words words = cgam_verb_words(cgam_verbs[v]);
+        bool mentions = strcasestr(words.summary, word) || strcasestr(words.about, word);
+        const cgam_param *p;
+        for (int i = 0; !mentions && (p = cgam_verb_param(cgam_verbs[v], i)); i++)
+            mentions = strcasestr(p->name, word) || strcasestr(p->help, word);
+        if (!mentions) continue;
+        if (!found) fprintf(to, "No verb is called '%s'. These mention it:\n\n", word);
+        fprintf(to, "  %-20s %s\n", cgam_verbs[v]->name, words.summary);
+        found = true;
+    }
+    return found;
 }
 
 void cgam_help_list(const char *group, FILE *to)

@@ -173,6 +173,8 @@ const char *cgam_completion_script(const char *shell);
 json_t *cgam_help_json(const cgam_verb *verb);
 json_t *cgam_help_json_list(const char *group);
 
+/* Lists the verbs whose help mentions the word. Returns false, having printed nothing, if none does. */
+bool cgam_help_search(const char *word, FILE *to);
 /* Prints a message of the library, with dashes before the names of options. The `count` words `typed` are the user's: a value
  * that happens to be an option's name gets no dashes. */
 void cgam_help_message(const cgam_verb *verb, int count, const char *const *typed,

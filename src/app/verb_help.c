@@ -50,7 +50,15 @@ static cgam_status help_run(cgam_call *call)
     int count = (int)cgam_args_words(call->args, "VERB", &words), used = 0;
     const cgam_verb *verb = cgam_verb_find(count, words, &used);
     if (count == 1 && cgam_verb_group(words[0])) group = words[0];
-    if (count != used && !group) return cgam_verb_fail(call->env, count, words);
+    char *text = NULL;
+    size_t size = 0;
+    FILE *to = open_memstream(&text, &size);
+    bool search = count == 1 && used == 0 && !group && !cgam_verb_suggest(words[0]).best;
+    if (count != used && !group && !(search && to && cgam_help_search(words[0], to))) {
+        if (to) fclose(to);
+        free(text);
+        return cgam_verb_fail(call->env, count, words);
+    }
     if (verb) {
         json_t *about = cgam_help_json(verb);
         json_object_update(call->doc, about);
@@ -58,10 +66,7 @@ static cgam_status help_run(cgam_call *call)
     }
     if (group || !verb) cgam_json_put(call->doc, "verbs", cgam_help_json_list(group));
     cgam_json_put_text(call->doc, "version", cgam_version());
-    char *text = NULL;
-    size_t size = 0;
-    FILE *to = open_memstream(&text, &size);
-    if (to) print_help(call->args, verb, group, to);
+    if (to && (count == used || group)) print_help(call->args, verb, group, to);
     return put_text(call, to, &text);
 }
 

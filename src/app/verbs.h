@@ -7,13 +7,16 @@
 
 /* clang-format off */
 #define CGAM_VERBS_FIRST(X) \
-    X(recall) X(bank_pack) X(bank_add) X(bank_put) X(bank_drop) X(bank_show) X(inspect) X(map) \
-    X(landscape) X(bank_names) X(report) X(study)
+    X(recall) X(bank_pack) X(bank_add) X(bank_put) X(bank_drop) X(bank_show) X(bank_names) X(data_get) \
+    X(inspect) X(landscape) X(map) \
+    X(net_run) X(net_show) \
+    X(report) X(study)
 #define CGAM_VERBS_REST(X) \
-    X(net_run) X(net_show) X(demo) X(data_get) X(lm_get) X(lm_bank) X(lm_states) \
-    X(lm_generate) X(lm_trace) X(lm_capture) X(lm_store) X(lm_neff) X(lm_sweep) X(lm_lens) \
-    X(lm_vector) X(lm_inject) X(lm_gates) X(lm_fit) X(lm_steer) X(lm_probe) X(lm_study) \
-    X(serve) X(bench) X(help) X(completion) X(version)
+    X(lm_get) X(lm_states) X(lm_lens) X(lm_generate) X(lm_trace) X(lm_vector) X(lm_bank) X(lm_capture) \
+    X(lm_store) X(lm_neff) X(lm_sweep) X(lm_steer) X(lm_probe) X(lm_inject) X(lm_gates) X(lm_fit) \
+    X(lm_study) \
+    X(serve) \
+    X(demo) X(bench) X(help) X(completion) X(version)
 #define CGAM_VERB_DECLARED(name_) extern const cgam_verb cgam_verb_##name_;
 /* clang-format on */
 CGAM_VERBS_FIRST(CGAM_VERB_DECLARED)

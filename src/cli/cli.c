@@ -11,6 +11,7 @@
 
 #include <fcntl.h>
 #include <locale.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -163,12 +164,15 @@ static int run_verb(const cgam_verb *verb, int argc, const char *const *argv, FI
     return code;
 }
 
-/* Closes standard output; a failed write changes the exit status. */
+/* Closes standard output; a failed write changes the exit status, unless the reader of a pipe had enough (cgam help | head). */
 static int close_output(int code)
 {
+    struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
     bool failed = ferror(stdout) != 0;
+    failed |= fflush(stdout) != 0;
+    bool reader_gone = poll(&out, 1, 0) > 0 && (out.revents & POLLERR);
     failed |= fclose(stdout) != 0;
-    if (!failed || code == BAD_INPUT || code == MACHINE) return code;
+    if (!failed || reader_gone || code == BAD_INPUT || code == MACHINE) return code;
     fprintf(stderr, "cgam: cannot write to standard output\n");
     return MACHINE;
 }

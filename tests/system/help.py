@@ -30,6 +30,19 @@ def groups():
     check("Usage: cgam study [NAME]" in out and "study separation" in out, "a verb and a group")
 
 
+def search():
+    code, out, err = run("help", "train")
+    check(code == 0 and "\n  lm fit " in out and err == "", "help on a word", code, out, err)
+    code, out, err = run("help", "xyzzy")
+    check(code == 2 and "no verb 'xyzzy'" in err, "help on an unknown word", code, err)
+    _, out, _ = run("help")
+    for heading in ("Recall and banks", "Language models", "Server", "Tools"):
+        check(f"\n{heading}\n" in out, "a section", heading)
+    done = subprocess.run(f"{CGAM} help | head -n 1; echo ${{PIPESTATUS[0]}}", shell=True, text=True, executable="/bin/bash",
+                          capture_output=True)
+    check(done.stdout.endswith("\n0\n") and done.stderr == "", "help | head", done)
+
+
 def versions():
     for word in ("-V", "--version", "version"):
         code, out, err = run(word)
@@ -221,5 +234,5 @@ def completions():
 with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
     os.environ["HOME"] = folder
-    groups(), versions(), table(), slips(), full_disk(), colours(), completions()
+    groups(), search(), versions(), table(), slips(), full_disk(), colours(), completions()
 finish()
