@@ -90,9 +90,7 @@ static cgam_route choose_route(const cgam_recall *plan, const cgam_recall_in *in
     const cgam_reach *can = &plan->can;
     const cgam_recall_opts *o = &plan->opts;
     bool many = cgam_route_multiplies(plan, queries);
-    /* on a small bank the vectors of the gates cost little, and with them what rounding did to them */
-    bool gates = in->c && o->alpha > 0 && o->lambda > 0 && !can->matrices;
-    bool vectors = gates || plan->twins || cgam_recall_sparse(plan) || out->p || out->s ||
+    bool vectors = plan->twins || cgam_recall_sparse(plan) || out->p || out->s ||
                    (o->fast && cgam_recall_full(plan)) || out->r ||
                    out->top > CGAM_ATTEND_LEADERS_MAX || (in->c && in->c_per_query && !can->direct);
     cgam_route route = {.path = CGAM_PATH_VECTORS,

@@ -50,7 +50,7 @@ static const situation situations[] = {
     {"a list", LARGE, FIRST, .queries = 8, .top = 1024, WAY(M, CGAM_F64, 64)},
     {"certificates", SMALL, FIRST, .queries = 1, .certify = true, WAY(P, CGAM_F64, 8)},
     {"twins", SMALL, FIRST, .alpha = 0.02, .queries = 1, .twins = true, WAY(V, CGAM_F64, 8)},
-    {"contexts", SMALL, FIRST, .alpha = 0.02, .queries = 9, .context = true, WAY(V, CGAM_F64, 8)},
+    {"contexts", SMALL, FIRST, .alpha = 0.02, .queries = 9, .context = true, WAY(P, CGAM_F64, 8)},
     {"contexts, large", LARGE, FIRST, .alpha = 0.02, .queries = 7, .context = true,
      WAY(P, CGAM_F64, 8)},
     {"gate weights", SMALL, FIRST, .alpha = 0.02, .queries = 9, .context = true, .weights = true,
