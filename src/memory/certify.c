@@ -378,7 +378,7 @@ cgam_status cgam_settled_bounds(const cgam_recall *plan, const cgam_settled *m, 
         out->unique = -1;
         return CGAM_OK;
     }
-    bool measure = (coupled && (cgam_recall_full(plan) || !m->together)) ||
+    bool measure = (coupled && (cgam_recall_full(plan) || !(m->together || m->followed))) ||
                    (solved && (cgam_recall_full(plan) || !plan->can.matrices));
     /* on large banks the bound of a pass, which sees no row again, will do */
     bool freely =
@@ -411,6 +411,13 @@ cgam_status cgam_settled_bounds(const cgam_recall *plan, const cgam_settled *m, 
     /* of an energy beyond the range of double nobody knows */
     bool rose =
         !(m->trace.energy_rise <= energy_doubt(plan, m, &doubt)) || !isfinite(m->trace.energy_end);
+    bool open = !isfinite(doubt.gradient) ||
+                (out->end == CGAM_END_CONVERGED && (rose || !(doubt.moves <= still)));
+    if (m->followed && !measure && open) {
+        cgam_settled apart = *m;
+        apart.followed = false;
+        return cgam_settled_bounds(plan, &apart, out);
+    }
     if (out->end == CGAM_END_CONVERGED &&
         (rose || (isfinite(doubt.gradient) && !(doubt.moves <= still))))
         out->end = CGAM_END_STALLED;

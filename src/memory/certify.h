@@ -28,9 +28,11 @@ cgam_status cgam_doubt_range(const cgam_recall *plan, const double *c, const dou
                              const double *e, const double *edges, cgam_gates_off *out);
 cgam_status cgam_doubt_gates(const cgam_recall *plan, const double *c, double *s,
                              cgam_gates_off *out);
-/* A^-1 p by t and the border's entries, as cgam_dplr_reduce made them of g = Z' dinv p. */
-cgam_status cgam_doubt_feedback(const cgam_recall *plan, const double *g, const double *p_border,
-                                const double *t, const double *edges, cgam_gates_off *out);
+/* A^-1 p by t and the border's entries, as cgam_dplr_reduce made them of g = Z' dinv p. Each term of g has gone through at
+ * most `terms` additions; its weights are p but for `weights`, relative, or so little that 2^-54 covers all of them. */
+cgam_status cgam_doubt_feedback(const cgam_recall *plan, double terms, double weights,
+                                const double *g, const double *p_border, const double *t,
+                                const double *edges, cgam_gates_off *out);
 /* Does a context reach the gates through A(alpha)? */
 bool cgam_doubt_solved(const cgam_recall *plan, const double *c);
 

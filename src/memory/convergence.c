@@ -47,6 +47,7 @@ cgam_settled cgam_iterating_settle(const cgam_recall *plan, const cgam_iterating
                           .act = x->act,
                           .trace = x->trace,
                           .together = x->together,
+                          .followed = x->followed,
                           .feedback = x->feedback};
 }
 

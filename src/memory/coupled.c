@@ -7,9 +7,11 @@
  *     E = sum_i p_i (r_i - a_i) / 2 - u'A^-1u / 2 - lse(beta r) / beta ,   r = b + lambda s,
  * which the step that computes r gathers on its way; a rise beyond rounding would show. A step is a
  * pass over Z (coupled_pass.c), or a solve of its own where that does not stream. */
+#include "memory/certify.h"
 #include "memory/engines.h"
 
 #include "num/pass.h"
+#include "num/readout.h"
 #include "num/vec.h"
 
 #include <math.h>
@@ -180,6 +182,23 @@ static cgam_status refine_end(const cgam_recall *plan, cgam_streaming *w, double
     return cgam_rows_status(Z);
 }
 
+/* What the last step may be off by, by the small system: the weights in its g are those of p but for their own rounding. */
+static cgam_status doubt_last_step(const cgam_recall *plan, cgam_streaming *w)
+{
+    cgam_iterating *x = &w->x;
+    bool proves = plan->opts.certify == CGAM_CERTIFY_USUAL && x->trace.end != CGAM_END_DIVERGED;
+    bool plain = plan->can.streams && !plan->can.refines && !cgam_recall_sparse(plan);
+    if (!proves || !plain || !plan->can.matrices || plan->twins || w->f32 || w->after_f32)
+        return CGAM_OK;
+    double n = (double)plan->bank->Z.n, tile = (double)cgam_readout_tile(&plan->bank->Z);
+    double rows = n / (double)cgam_rows_chunks(&plan->bank->Z) + 1,
+           tiles = rows / fmin(tile, rows) + 1;
+    double weights = (8 * log(n) + 16 + 8 * tiles) * CGAM_U;
+    x->followed = true;
+    return cgam_doubt_feedback(plan, rows + tiles, weights, w->g_old, w->edges, w->t,
+                               w->edges + cgam_dplr_border(plan->gate->A, NULL), &x->feedback);
+}
+
 /* The rest of a step of w, which has r_new and its energy; *done = it was the last. */
 static cgam_status complete_step(const cgam_recall *plan, cgam_streaming *w, double *work,
                                  bool *done)
@@ -194,7 +213,10 @@ static cgam_status complete_step(const cgam_recall *plan, cgam_streaming *w, dou
     if (!finite) x->trace.end = CGAM_END_DIVERGED;
     if (x->trace.energy_start == INFINITY) x->trace.energy_start = x->trace.energy_end = energy;
     *done = !finite || count_step(plan, w, energy, change);
-    if (*done) return refine_end(plan, w, work);
+    if (*done) {
+        status = refine_end(plan, w, work);
+        return status == CGAM_OK ? doubt_last_step(plan, w) : status;
+    }
     if (cgam_recall_sparse(plan) && plan->can.streams) return cgam_coupled_gather(plan, w);
     if (!newton_pays(plan, x)) return status;
     status = cgam_coupled_newton(plan, x, &moved);
@@ -213,11 +235,13 @@ static cgam_status solve_group(const cgam_recall *plan, int64_t count, cgam_sett
     bool streams = plan->can.streams;
     cgam_status status = CGAM_OK;
     double *work = cgam_vec_new(env, Z, 2);
-    double *g = cgam_alloc(env, (size_t)(count * d), sizeof *g);
+    int64_t edge = streams ? cgam_dplr_border(plan->gate->A, NULL) : 0, room = 3 * d + 2 * edge;
+    double *g = cgam_alloc(env, (size_t)(count * room), sizeof *g);
     if (!work || !g) status = cgam_fail_nomem(env, "a coupled recall");
     for (int64_t k = 0; k < count && status == CGAM_OK; k++) {
         cgam_streaming *w = &all[k];
-        *w = (cgam_streaming){.g = g + k * d};
+        double *own = g + k * room;
+        *w = (cgam_streaming){.g = own, .g_old = own + d, .t = own + 2 * d, .edges = own + 3 * d};
         status = cgam_iterating_begin(plan, m[k], start ? start + k * apart : NULL, NULL, &w->x);
         if (w->x.trace.end == CGAM_END_DIVERGED) {
             *m[k] = cgam_iterating_settle(plan, &w->x);

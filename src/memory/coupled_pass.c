@@ -27,7 +27,6 @@ typedef struct stepping {
     const cgam_recall *plan;
     int64_t count;            /* active queries */
     cgam_streaming *const *w; /* [count] */
-    const double *t;          /* [count, d] */
     const float *t32;         /* [count, ld] t laid out for f32, for the queries in it */
     int64_t ld;
     double top[CGAM_ROUTE_SHARE]; /* max r_new, once the pass is done */
@@ -97,7 +96,7 @@ static cgam_status step_rows(void *arg, const cgam_pass_group *group)
         int64_t rows = group->to - i < tile ? group->to - i : tile;
         for (int64_t v = 0; v < count; v++, turn ^= 1) {
             bool f32 = job->w[v]->f32;
-            cgam_readout_dot(Z, i, rows, job->t + v * d, f32 ? job->t32 + v * job->ld : NULL, dot,
+            cgam_readout_dot(Z, i, rows, job->w[v]->t, f32 ? job->t32 + v * job->ld : NULL, dot,
                              &waits[!turn], &to[v]);
             double shrink = step_tile(job, &job->w[v]->x, i, rows, dot, dinv, &part[v], weight);
             if (shrink != 1) {
@@ -161,7 +160,11 @@ static cgam_status join_groups(stepping *job, cgam_pass *pass)
         *act = sparse ? cgam_activated_of(job->plan, w->x.r_new)
                       : cgam_activated_softmax(beta, top[v], sums[count * d + v]);
         w->energy = 0.5 * feedback[v] - w->x.in.half_us0 - act->lse / beta;
-        for (int64_t j = 0; j < d && !sparse; j++) w->g[j] = sums[v * d + j] / act->sum;
+        if (sparse) continue;
+        double *g = w->g_old;
+        w->g_old = w->g;
+        w->g = g;
+        for (int64_t j = 0; j < d; j++) g[j] = sums[v * d + j] / act->sum;
     }
     if (status == CGAM_OK) status = cgam_rows_status(&job->plan->bank->Z);
     cgam_free(env, sums);
@@ -181,13 +184,13 @@ static bool f32_suits(const cgam_recall *plan, const cgam_streaming *w, const do
 }
 
 /* t of a query from its g, the new r of border rows, and whether the pass is in f32. */
-static cgam_status reduce_one(const cgam_recall *plan, cgam_streaming *w, double *edges, double *t,
-                              float *t32)
+static cgam_status reduce_one(const cgam_recall *plan, cgam_streaming *w, float *t32)
 {
     const cgam_rows *Z = &plan->bank->Z;
     const int64_t *border;
     int64_t edge = cgam_dplr_border(plan->gate->A, &border);
-    double l2 = plan->opts.lambda * plan->opts.lambda, *solved = edges + edge;
+    double l2 = plan->opts.lambda * plan->opts.lambda, *edges = w->edges, *solved = edges + edge,
+           *t = w->t;
     cgam_iterating *x = &w->x;
     cgam_status status = cgam_vec_pick(Z, x->p_old, edge, border, edges);
     if (status == CGAM_OK)
@@ -207,21 +210,17 @@ cgam_status cgam_coupled_pass(const cgam_recall *plan, int64_t active, cgam_stre
 {
     cgam_env *env = plan->bank->env;
     const cgam_rows *Z = &plan->bank->Z;
-    int64_t d = Z->d, edge = cgam_dplr_border(plan->gate->A, NULL), ld = cgam_f32_room(d);
-    double *t = cgam_alloc(env, (size_t)(active * d), sizeof *t);
-    double *edges = cgam_alloc(env, (size_t)(2 * edge + 1), sizeof *edges);
+    int64_t d = Z->d, ld = cgam_f32_room(d);
     float *t32 = cgam_alloc(env, (size_t)(active * ld), sizeof *t32);
     cgam_pass pass;
     cgam_status status = cgam_pass_new(env, Z, active * (d + SUMS), active, &pass);
-    if (!t || !edges || !t32) status = cgam_fail_nomem(env, "a pass over the bank");
+    if (!t32) status = cgam_fail_nomem(env, "a pass over the bank");
     for (int64_t v = 0; v < active && status == CGAM_OK; v++)
-        status = reduce_one(plan, w[v], edges, t + v * d, t32 + v * ld);
-    stepping job = {.plan = plan, .count = active, .w = w, .t = t, .t32 = t32, .ld = ld};
+        status = reduce_one(plan, w[v], t32 + v * ld);
+    stepping job = {.plan = plan, .count = active, .w = w, .t32 = t32, .ld = ld};
     if (status == CGAM_OK) status = cgam_pass_run(&pass, step_rows, &job);
     if (status == CGAM_OK) status = join_groups(&job, &pass);
-    cgam_free(env, t);
     cgam_free(env, t32);
-    cgam_free(env, edges);
     cgam_pass_free(&pass);
     return status;
 }

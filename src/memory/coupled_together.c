@@ -375,13 +375,13 @@ static cgam_status doubt_feedback(void *arg, int64_t v)
     member *w = b->members[v];
     const int64_t *border;
     int64_t edge = cgam_dplr_border(plan->gate->A, &border), d = plan->bank->Z.d;
-    if (!w->done || w->parts) return CGAM_OK;
+    if (!w->done || w->parts || plan->opts.certify == CGAM_CERTIFY_NONE) return CGAM_OK;
     double *p1 = cgam_alloc(plan->bank->env, (size_t)edge + 1, sizeof *p1);
     if (!p1) return cgam_fail_nomem(plan->bank->env, "border rows");
     cgam_status status = cgam_vec_pick(&plan->bank->Z, w->x.p_old, edge, border, p1);
     if (status == CGAM_OK)
-        status =
-            cgam_doubt_feedback(plan, w->g1, p1, b->t + v * d, b->edges + v * edge, &w->x.feedback);
+        status = cgam_doubt_feedback(plan, (double)plan->bank->Z.n, 0, w->g1, p1, b->t + v * d,
+                                     b->edges + v * edge, &w->x.feedback);
     cgam_free(plan->bank->env, p1);
     return status;
 }

@@ -103,13 +103,15 @@ cgam_status cgam_doubt_range(const cgam_recall *plan, const double *c, const dou
     return status;
 }
 
-cgam_status cgam_doubt_feedback(const cgam_recall *plan, const double *g, const double *p_border,
-                                const double *t, const double *edges, cgam_gates_off *out)
+cgam_status cgam_doubt_feedback(const cgam_recall *plan, double terms, double weights,
+                                const double *g, const double *p_border, const double *t,
+                                const double *edges, cgam_gates_off *out)
 {
-    double n = (double)plan->bank->Z.n, off, border, pivot = cgam_dplr_pivot_off(plan->gate->A);
+    double off, border, pivot = cgam_dplr_pivot_off(plan->gate->A);
     double nu = plan->bank->scale ? cgam_norm_error(plan->bank->Z.d) : 0;
     /* g is a sum over all rows, sum p = 1 */
-    double g_off = (cgam_gamma(n + 16) + nu + pivot) * plan->can.row_max * CGAM_SLACK;
+    double g_off = cgam_gamma(terms + 16) + nu + pivot + weights;
+    g_off = (g_off * plan->can.row_max + 0x1p-54 * plan->can.size) * CGAM_SLACK;
     cgam_status status =
         cgam_dplr_reduce_off(plan->gate->A, g, g_off, p_border, t, edges, &off, &border);
     *out = spread_over_rows(plan, norm(plan->bank->Z.d, t), off, border);
@@ -176,7 +178,9 @@ static cgam_status measure_residual(const cgam_recall *plan, const cgam_settled 
         cgam_dplr_spec A = cgam_gate_hessian(plan->gate, 1, 0, NULL);
         status = cgam_dplr_apply_bounded(env, &A, plan->gate->A, m->s, y, rows);
     }
-    if (m->in.c && plan->opts.W) {
+    if (m->in.c && m->in.s0 && apart && !plan->opts.W) {
+        cgam_vec_copy(Z, u, m->in.s0); /* A = I, and u was scored with the query */
+    } else if (m->in.c && plan->opts.W) {
         cgam_recall_weigh(plan, m->in.c, u);
     } else if (m->in.c && status == CGAM_OK) {
         cgam_recall_project(plan, m->in.c, v);
@@ -250,7 +254,8 @@ static void doubt_of_batch(const cgam_recall *plan, const cgam_settled *m, cgam_
     out->weights += factor;
     out->step = out->scores;
     out->gradient = lambda * (last + out->p) * CGAM_SLACK;
-    out->moves = 0.5 * scale * lambda * last / plan->gate->info.eta_min + out->p;
+    double eta = plan->gate->info.eta_min;
+    out->moves = eta > 0 ? 0.5 * scale * lambda * last / eta + out->p : INFINITY;
 }
 
 /* Is row i the winner, or alike it in all that counts? The winner was brought here; rows: [2, d] scratch. */
@@ -412,7 +417,7 @@ cgam_status cgam_doubt_measure(const cgam_recall *plan, const cgam_settled *m, b
     if (!(moved <= 1)) out->p = sqrt(2);
     if (cgam_recall_sparse(plan)) entmax_doubt(plan, m, sqrt(squares), out);
     out->step = INFINITY;
-    if (m->together && !measure && m->in.q) doubt_of_batch(plan, m, out);
+    if ((m->together || m->followed) && !measure && m->in.q) doubt_of_batch(plan, m, out);
     if (!measure || !m->in.q) return CGAM_OK;
     out->step = 0;
     double *rows = cgam_vec_new(plan->bank->env, Z, 1);

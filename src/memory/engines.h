@@ -40,7 +40,9 @@ cgam_end cgam_end_of_flow(cgam_flow_end end);
 /* A query whose feedback comes out of passes over the bank. */
 typedef struct cgam_streaming {
     cgam_iterating x;
-    double *g;      /* [d] sum_i dinv_i p_i zeta_i, p what the next step begins with */
+    double *g; /* [d] sum_i dinv_i p_i zeta_i, p what the next step begins with */
+    /* Of the last step: its g [d], its t [d], and of its border rows p and A^-1 p [2, m]. */
+    double *g_old, *t, *edges;
     double energy;  /* at the beginning of the last step */
     bool f32;       /* the last pass was in f32 */
     bool after_f32; /* what it began with came from one in f32 */

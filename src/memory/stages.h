@@ -67,7 +67,9 @@ typedef struct cgam_settled {
     cgam_activated act;
     cgam_trace trace;
     bool together; /* multiplied with others as matrices: passes of its own would cost more */
-    cgam_gates_off feedback; /* of A^-1 p, with together; INFINITY: not known */
+    bool
+        followed; /* alone, and its last step says what it is off by: no pass is needed unless that leaves much open */
+    cgam_gates_off feedback; /* of A^-1 p, with either; INFINITY: not known */
 } cgam_settled;
 
 /* Mode first: nothing to iterate; what has no meaning is NAN. */
@@ -83,7 +85,7 @@ typedef struct cgam_iterating {
     int64_t since;        /* and the iteration that made it */
     int64_t newton_after; /* no further try before this iteration */
     bool rough;           /* f32 had a part in trace.energy_end */
-    bool together;
+    bool together, followed;
     cgam_gates_off feedback;
 } cgam_iterating;
 

@@ -47,9 +47,8 @@ static cgam_status group_new(group *g)
     size_t most = (size_t)(g->most = g->call->count);
     g->top = top < Z->n ? top : Z->n;
     bool apart = g->top > 0 && !g->call->out->top_index;
-    /* entmax has no pass of its own: a single query scores its direction with itself, as that does */
-    g->own = in->c && (in->c_per_query ||
-                       (in->queries == 1 && plan->can.direct && cgam_recall_sparse(plan)));
+    /* a single query scores its direction with itself, as the pass does */
+    g->own = in->c && (in->c_per_query || (in->queries == 1 && plan->can.direct));
     g->block = cgam_vec_new(env, Z, g->most * CGAM_QUERY_VECTORS);
     g->shared = cgam_vec_new(env, Z, 2);
     g->X = cgam_alloc(env, most * CGAM_QUERY_SCORES * (size_t)Z->d, sizeof *g->X);

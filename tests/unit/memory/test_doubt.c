@@ -291,7 +291,7 @@ TEST(directions_are_off_by_what_they_were)
         CHECK_STATUS(env, cgam_doubt_range(plan, c, v, e, none, &got));
         PIN(got.most, NEAR);
         PIN(got.norm, NEAR);
-        CHECK_STATUS(env, cgam_doubt_feedback(plan, v, none, e, none, &got));
+        CHECK_STATUS(env, cgam_doubt_feedback(plan, ROWS, 0x1p-46, v, none, e, none, &got));
         PIN(got.most, NEAR);
         PIN(got.norm, NEAR);
         dense_reset();
