@@ -9,9 +9,9 @@ import time
 
 import numpy as np
 
-from client import CGAM, SLOW, Server, check, folder, wait_until
+from client import CGAM, Server, check, folder, patient, wait_until
 
-WITHIN = 1.0 * SLOW  # seconds, measured from the request to stop
+WITHIN = 1.0  # seconds, measured from the request to stop, on a machine that does nothing else
 TRIES = 3            # on a machine that does other things, the best of these counts
 BEGIN = 2.0          # seconds into the verb
 
@@ -151,10 +151,10 @@ def within(verb, how, measure):
         if took is None:
             return
         best = min(best, took)
-        if best <= WITHIN:
+        if best <= patient(WITHIN):
             break
     print(f"{verb:20} {how:12} {best:.2f} s")
-    check(best <= WITHIN, verb, how, f"{best:.2f} s")
+    check(best <= patient(WITHIN), verb, how, f"{best:.2f} s")
 
 
 def test(verbs, quick=False):

@@ -11,7 +11,7 @@ import time
 
 import numpy as np
 
-from client import CGAM, SLOW, Server, check, finish, folder, refuse, server, wait_until
+from client import CGAM, SLOW, Server, check, finish, folder, patient, refuse, server, wait_until
 
 RECALL = json.dumps({"bank": "demo", "query": "rows:7"})
 # Ends by being stopped, on any machine: half an hour of one core, in blocks of a few hundredths of a second.
@@ -113,7 +113,7 @@ def malformed_http(s):
         text = "\r\n".join([line, *headers, *([] if more else ["Connection: close"]), "", body])
         with s.socket() as c:
             c.sendall(text.encode("latin-1") + more)
-            c.settimeout(5 * SLOW)
+            c.settimeout(patient(5))
             got = b""
             with contextlib.suppress(socket.timeout, ConnectionError):
                 while piece := c.recv(65536):
@@ -158,7 +158,7 @@ def a_line_ends_with_its_client(s):
         begun = time.monotonic()
         for _ in range(3):
             s.raw(text % s.port)
-        check(time.monotonic() - begun < 12 * SLOW, "it was kept waiting", time.monotonic() - begun, text[:4])
+        check(time.monotonic() - begun < patient(12), "it was kept waiting", time.monotonic() - begun, text[:4])
 
 
 def malformed_bodies(s):
@@ -227,7 +227,7 @@ def slow_clients():
             slow.append(s.socket())
             slow[-1].sendall(text.encode())
         start, ended = time.monotonic(), set()
-        while len(ended) < len(slow) and time.monotonic() - start < 10 * SLOW:
+        while len(ended) < len(slow) and time.monotonic() - start < patient(10):
             for k, c in enumerate(slow):  # a byte now and then is no way to stay
                 with contextlib.suppress(OSError):
                     c.send(b"x")
@@ -286,7 +286,7 @@ def a_verb_has_its_time():
         start = time.monotonic()
         code, got = post(s, LONG, "/api/study/competition")
         check(code == 503 and got["status"] == 3 and "0.5 seconds" in got["error"], "timeout", code, got)
-        check(time.monotonic() - start < 5 * SLOW, "it took", time.monotonic() - start)
+        check(time.monotonic() - start < patient(5), "it took", time.monotonic() - start)
         check(wait_until(lambda: running(s) == 0, 5), "it still runs")
         code, _, data = s.request("POST", "/api/study/competition", LONG, s.headers(Accept="text/event-stream"))
         check(code == 200 and b"event: error" in data and b"0.5 seconds" in data, "events", code, data[-200:])
@@ -320,7 +320,7 @@ def a_study_has_a_time_of_its_own(where):
 
 
 def too_many_verbs_are_told_so():
-    with server("--max-requests", 1, "--timeout", 20 * SLOW, "--metrics") as s:
+    with server("--max-requests", 1, "--timeout", patient(20), "--metrics") as s:
         c = s.connect()
         c.request("POST", "/api/study/competition", LONG, s.headers())
         check(wait_until(lambda: running(s) == 1), "the verb does not run")
@@ -341,7 +341,8 @@ def an_end_waits_for_verbs():
     s.stop()
     t.join()
     check(answers and answers[0][0] in (200, 503), "an answer", answers and answers[0][0])
-    check(answers and (answers[0][0] == 200 or SLOW > 1), "the verb was not let end", answers)
+    # A busy machine does not do half a second's work in the time that an end waits for it.
+    check(answers and (answers[0][0] == 200 or patient(1) >= 2), "the verb was not let end", answers)
 
 
 def an_end_takes_nothing_more_on():
@@ -353,11 +354,11 @@ def an_end_takes_nothing_more_on():
         time.sleep(0.3)  # its head is read, and the end waits for it
         s.process.send_signal(signal.SIGTERM)
         time.sleep(0.5)
-        code, _, data = s.request("GET", "/health", headers={}, connection=s.connect(timeout=3 * SLOW))
+        code, _, data = s.request("GET", "/health", headers={}, connection=s.connect(timeout=patient(3)))
         check(code == 503 and json.loads(data)["error"] == "the server is shutting down", "a newcomer", code, data)
         late.sendall(LONG.encode())
         check(b" 503 " in late.recv(65536), "a body that comes too late")
-    check(s.process.wait(30 * SLOW) == 0 and s.process.stderr.read() == "", "exit", s.process.returncode)
+    check(s.process.wait(patient(30)) == 0 and s.process.stderr.read() == "", "exit", s.process.returncode)
 
 
 def a_kill_leaves_nothing_behind():

@@ -6,7 +6,7 @@ import signal
 import socket
 import subprocess
 
-from client import CGAM, SLOW, Server, check, finish, folder, server, wait_until
+from client import CGAM, Server, check, finish, folder, patient, server, wait_until
 
 RECALL = json.dumps({"bank": "demo", "query": "rows:7"})
 
@@ -37,14 +37,14 @@ def the_document_has_standard_output_alone():
         line = p.stderr.readline()
         check(line.startswith("http://127.0.0.1:"), "the address", line)
         p.send_signal(signal.SIGTERM)
-        out, err = p.communicate(timeout=30 * SLOW)
+        out, err = p.communicate(timeout=patient(30))
     doc = json.loads(out)
     check(p.returncode == 0 and err == "" and line.strip().endswith(f":{doc['port']}/") and doc["requests"] == 0, "the document", doc, err)
 
 
 def an_address_that_cannot_be_said():
     with open("/dev/full", "w", encoding="ascii") as full:
-        p = subprocess.run([CGAM, "serve"], stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60 * SLOW)
+        p = subprocess.run([CGAM, "serve"], stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=patient(60))
     check(p.returncode == 3 and p.stderr.count("\n") == 1 and "standard output" in p.stderr, "a full device", p.returncode, p.stderr)
 
 
