@@ -26,8 +26,11 @@ SMALLEST = 1e-9  # numbers below it are rounding: energies that do not rise, res
 
 # Keys whose values belong to the run (machine, time, version): only types and inner keys are compared.
 MASKED = {"version", "machine", "seconds", "unit"}
-# Keys of flows and sketches, whose steps follow the rounding of the CPU: relative.
-LOOSE = {"iterations": 0.3, "time": 0.05, "residual": 1.0, "rescored": 0.2}
+# Keys of flows, sketches and fits, whose steps follow the rounding of the CPU: relative.
+LOOSE = {"iterations": 0.3, "evaluations": 0.3, "time": 0.05, "residual": 1.0, "rescored": 0.2}
+# A share of variance, r2, that is far below 0 says that a prediction is worse than the mean. How much worse follows the rounding of the
+# CPU: the error of one fit divided by what is left of another's numbers. That it is far below 0 is what is compared.
+WORSE_THAN_THE_MEAN = -10
 STRICT = "--strict" in sys.argv
 
 DATA = "--model m.gguf --eval d.tsv --labels down=negative,up=positive --queries 8 --shots 2 --exact"
@@ -99,6 +102,8 @@ def differences(got, want, tolerance, where="", key="", masked=False):
         for i, (x, y) in enumerate(zip(got, want)):
             yield from differences(x, y, tolerance, f"{where}[{i}]", key, masked)
     elif masked:
+        return
+    elif key.endswith("r2") and isinstance(want, float) and max(got, want) < WORSE_THAN_THE_MEAN and not STRICT:
         return
     elif isinstance(want, float) or (isinstance(want, int) and key in LOOSE):
         relative = 1e-9 if STRICT else max(tolerance, LOOSE.get(key, 0))
