@@ -1,4 +1,4 @@
-/* ctest: timeout=300
+/* ctest: timeout=900
  * The whole protocol of a language-model study, computed again by NumPy from exported states
  * (tests/oracle/lm/recompute.py), on a tiny model: classes and facts. */
 #include "support/models.h"
