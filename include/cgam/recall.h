@@ -145,12 +145,16 @@ typedef struct cgam_result {
     bool contraction_proved;
     int unique;         /* 1 proved, 0 two fixed points were found, -1 not decided */
     bool unique_proved; /* with 0: their error bounds keep the two apart */
-    double fold_margin; /* a lower bound of lambda_min(A - lambda^2 beta (diag p - pp')); entmax has
-                           diag w - ww' / sum w there, w = p^(2 - A) on the support */
+    double
+        fold_margin; /* a lower bound of lambda_min(A - lambda^2 beta (diag p - pp')) at the p returned, and at
+                           softmax of the exact scores; where p_error is proved, at the fixed point p* too, for
+                           softmax. Entmax has diag w - ww' / sum w there, w = p^(2 - A) on the support */
     bool fold_margin_exact, fold_margin_proved; /* exact: to 1e-9 max(1, |fold_margin|) */
     double p_error; /* bound of |p - p*|_2, NAN when there is none; mode coupled */
     bool p_error_proved;
-    double local_contraction; /* largest eigenvalue of beta lambda^2 A^-1 (diag p - pp') or more */
+    double
+        local_contraction; /* largest eigenvalue of beta lambda^2 A^-1 (diag p - pp') or more, at the p
+                                 returned */
     bool local_contraction_proved;
     double
         readout_left_out; /* bound of the weight of the rows that sums and readout passed over, at
@@ -328,7 +332,7 @@ typedef struct cgam_point {
     double p;       /* of winner */
     double neff_entropy;
     double basin;       /* share of the descents that ended here */
-    double fold_margin; /* lambda_min(A - lambda^2 beta (diag p - pp')), from below */
+    double fold_margin; /* lambda_min(A - lambda^2 beta (diag p - pp')) at this p, from below */
     bool fold_margin_proved;
     double p_error; /* bound of |p - p*|_2 */
     bool p_error_proved;

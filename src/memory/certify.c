@@ -8,7 +8,8 @@
  *                       energy at the s returned
  * With certify: eta as an eigenvalue, the fold margin and the local contraction too, and a search
  * for a second fixed point where uniqueness is open. Every bound is widened by the rounding of its
- * own evaluation (doubt.c, docs/theorems/rounding.md).
+ * own evaluation (doubt.c, docs/theorems/rounding.md). The fold margin is that of p; where |p - p*| is proved, it is
+ * lowered by what that may change, so that it is a bound at the fixed point too.
  *
  * With entmax (docs/theorems/margin.md) diag p - pp' becomes J of activation.c, |J| <= 1:
  *     contraction    =  beta lambda^2 / eta
@@ -244,6 +245,22 @@ static void bound_error(const cgam_recall *plan, const cgam_settled *m, const cg
     }
 }
 
+/* From the p returned to the fixed point: between p and p* = p - d, C = diag p - pp' changes by
+ * |diag d - p d' - d p*'| <= 3 |d|_2, and by 1/2 at most, as both are between 0 and 1/2. Entmax has no such bound: its
+ * support may change. */
+static void carry_margin(const cgam_recall *plan, cgam_result *out)
+{
+    const cgam_recall_opts *o = &plan->opts;
+    if (!out->p_error_proved || !out->fold_margin_proved || o->lambda == 0) return;
+    if (cgam_recall_sparse(plan)) return;
+    double l2b = cgam_square_times(o->lambda, o->beta);
+    double moves = cgam_widened(l2b * fmin(3 * out->p_error, 0.5), 8 * CGAM_U);
+    double anywhere = cgam_below(plan->gate->info.eta_min - cgam_widened(0.5 * l2b, 4 * CGAM_U));
+    double margin = cgam_below(out->fold_margin - moves);
+    out->fold_margin_exact &= moves <= 5e-10 * fmax(1, fabs(margin));
+    out->fold_margin = fmax(margin, anywhere);
+}
+
 /* What the energy may seem to rise by between two steps whose scores are off by at most rho, by the
  * theorem of docs/theorems/rounding.md:  3 rho + lambda^2 epsilon^2 / (2 eta) + 2 w,
  *     epsilon = |p - softmax(exact scores)|,   w the rounding of the energy's own terms,
@@ -405,6 +422,7 @@ cgam_status cgam_settled_bounds(const cgam_recall *plan, const cgam_settled *m, 
         status = certify_coupled(plan, m, &doubt, out);
     if (status != CGAM_OK || !coupled) return status;
     bound_error(plan, m, &doubt, out);
+    carry_margin(plan, out);
     if (!isfinite(doubt.scores)) out->end = CGAM_END_DIVERGED;
     /* the last change of p was within tol, and the next may be larger by the contraction */
     double still = fmax(SETTLED, 2 * o->tol * fmax(1, out->contraction));

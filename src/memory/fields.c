@@ -148,7 +148,7 @@ const cgam_field cgam_result_rows[] = {
     RESULT(energy_end, CGAM_REAL, "energy at the end"),
     RESULT(energy_rise, CGAM_REAL, "largest step up; 0 but for rounding"),
     RESULT(contraction, CGAM_REAL, "below 1 the fixed point is unique"),
-    RESULT(local_contraction, CGAM_REAL, "the same at the fixed point"),
+    RESULT(local_contraction, CGAM_REAL, "the same at the p returned"),
     RESULT(unique, CGAM_MAYBE, "true: the only fixed point; false: a second one was found"),
     RESULT(fold_margin, CGAM_REAL, "above 0 the state is stable"),
     RESULT(fold_margin_exact, CGAM_FLAG, "fold_margin is the value, not a lower bound"),

@@ -168,11 +168,16 @@ static verdict margin_at(court *c, const cgam_result *r, arb_srcptr p, bool exac
     return is;
 }
 
-/* At the p returned and at the exact one. */
+/* At the p returned and at the exact one; and at the fixed point, where p_error is proved. */
 static verdict decide_margin(court *c, const answer *a)
 {
     const cgam_result *r = &a->result;
     verdict is = RIGHT;
+    if (couples(c->x) && c->x->opts.entmax == 0 && r->p_error_proved) {
+        if (!court_settled(c, a)) return OPEN;
+        is = margin_at(c, r, c->settled, false);
+    }
+    if (is != RIGHT) return is;
     if (a->p) {
         court_doubles(c, a->p, c->given);
         is = margin_at(c, r, c->given, r->fold_margin_exact);

@@ -162,7 +162,8 @@ static void judge_in(const court_kind *kind, const instance *x, const cgam_gate_
     trial j = {.x = x, .gate = g, .ordinary = is_ordinary(x, g), .t = t, .kind = kind};
     if (kind == &court_small) j.quick = quick_open(x);
     claimed(&j, 0, NULL, ALPHA_BOUNDS, true);
-    claimed(&j, 0, NULL, ALPHA_CRIT, g->critical.proved);
+    if (!isnan(g->critical.alpha) || x->opts.certify == CGAM_CERTIFY_FULL) /* else nobody asked */
+        claimed(&j, 0, NULL, ALPHA_CRIT, g->critical.proved);
     claimed(&j, 0, NULL, ALPHA_FREE, true);
     if (!isnan(g->eta_min)) claimed(&j, 0, NULL, ETA_MIN, true);
     if (g->eta_min > 0 && isfinite(x->opts.beta)) claimed(&j, 0, NULL, LAMBDA_MAX, true);

@@ -14,7 +14,7 @@ TEST(people_are_told_what_the_document_says)
         {ASK "rows:1 --none 5", "the ghost scores higher", "of none of the memories"},
         {ASK "rows:1 --activation sparsemax --beta 20", "sparsemax: alpha",
          "memories with p > 0: exact, proved"},
-        {ASK "rows:1 --mode coupled --lambda 0.1", "yes, proved", "a free bound; --certify"},
+        {ASK "rows:1 --mode coupled --lambda 0.1", "yes, proved", "a lower bound; the value by --certify"},
         {ASK "rows:1 --mode coupled --certify --marks", "above 0 the state is stable",
          "iterations"},
         {ASK "rows:1 --mode coupled --lambda 9 --beta 9", "unique", "contraction"},
