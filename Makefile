@@ -138,7 +138,7 @@ soak: deps_test build ## every call to the system failing in turn, 1000 kills, 5
 	@[ "$(DEPS)" != tools/deps ] || tools/deps check
 	@FUZZ_SECONDS=$(SOAK_SECONDS) tools/fuzz long
 
-cross: ## library, program and numerical tests for 64-bit Arm, run by qemu-user; machines that are refused
+cross: ## library, program and numerical tests for 64-bit Arm, run by qemu-user; machines that are rejected
 	@DEPS="$(DEPS)" JOBS=$(JOBS) tools/cross $(BUILD)
 
 coverage: ## which branches the tests take, folder by folder: build/coverage/html/index.html, and a table for make reliability

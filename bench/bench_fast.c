@@ -6,7 +6,7 @@
  * of random numbers). Queries are rows plus noise of their norm; top 10; beta so that the winner has most of the
  * weight. Pieces are run by turns; a figure is the ratio of medians, of wall time and, in brackets, of
  * processor time. faiss (its flat index, by python3-faiss where it is installed) is run between two rounds.
- * What a goal is told for, a bank that is larger than the last-level cache, is told first. */
+ * The first bank, larger than the last-level cache, is the one that goals refer to. */
 #include "base/env.h"
 #include "bench/limits.h"
 #include "memory/bank.h"

@@ -1,7 +1,7 @@
 /* bench_lm_gates.c: gates over a vocabulary - 12 alpha, both modes, 200 queries, 32,000 words in 2048
  * dimensions - take under 3 minutes on two cores, and what of that is products of matrices. Synthetic
  * rows with what matters of an unembedding: lengths that differ, a direction that all have in common,
- * queries that see some hundred words. Time is told by phase, in all and for each alpha, wall and CPU.
+ * queries that see some hundred words. Time is reported by phase, in all and for each alpha, wall and CPU.
  *
  *     bench_lm_gates [QUERIES [STEP [FROM]]]    every STEP-th alpha of the grid, from the FROM-th on
  *

@@ -6,7 +6,7 @@
  *
  * By turns: a recall with a context at the alpha that is factored, on a bank and a plan that are there; and the same with
  * opening the file and making the plan before it. The best of the rounds each. Claim, checked by the exit status: the second
- * takes at most 1.3 times as long as the first, mode first; mode coupled is told beside it. */
+ * takes at most 1.3 times as long as the first, mode first; mode coupled is reported beside it. */
 #include "io/npy.h"
 #include <cgam/cgam.h>
 
@@ -76,7 +76,7 @@ static double open_and_recall(cgam_env *env, const char *path, const cgam_recall
     return all;
 }
 
-/* Random rows packed; the seconds that packing took are told. */
+/* Random rows packed; reports the seconds that packing took. */
 static void pack(cgam_env *env, const char *folder, int64_t n, int64_t d, const char *packed)
 {
     char rows[512];

@@ -4,7 +4,7 @@
  *            numbers in the request, against cgam_recall_run on the same bank, by turns: at most 1.3 times
  *            that and 5 ms
  *   demo     recalls on the bank demo from 16 clients that keep their connections: at least 10,000 a second
- *            over 2 cores, clients included. Processor time is told too: it does not depend on who else is
+ *            over 2 cores, clients included. Processor time is reported too: it does not depend on what else is
  *            at work on the machine
  *   page     the page, every file that it names, and what it asks for to show its first view, one after the other
  *            over one connection: less than 300 kB and 100 ms. What a browser adds to that is told by

@@ -5,7 +5,7 @@
  * they are read. It knows nothing of queries, contexts or gates.
  *
  * Edge cases: n = 1 is a bank; equal memories share their probability; a zero memory has score 0
- * and stays zero when normalised; NaN and infinity are refused by row and column.
+ * and stays zero when normalised; NaN and infinity are rejected by row and column.
  */
 #ifndef CGAM_BANK_H
 #define CGAM_BANK_H
@@ -98,7 +98,7 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_bank_combine(const cgam_bank *bank, con
  *
  * Changing one. A reader holds the file it has mapped, whole, and must never see another's bytes in it; and in this format the
  * header, which says where everything is, stands first. So a change writes a new file beside the old one, syncs it and
- * renames it: who opens the bank finds the old or the new one, whole, and who has it open keeps what is open. A writer that
+ * renames it: a reader that opens the bank finds the whole old or the whole new one, and one that has it open keeps what it has. A writer that
  * dies leaves the old bank. Writers take turns by a lock on the file itself, which dies with its holder: who
  * comes second waits. The price is that a change copies the rows once and, where the bank has factored alpha, factors anew.
  *

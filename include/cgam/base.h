@@ -97,7 +97,7 @@ CGAM_API cgam_env_opts cgam_env_opts_default(void);
  *
  * The first env of a process loads BLAS and LAPACK; CGAM_E_NOT_FOUND when they are not there. OpenBLAS
  * is asked for one thread per call, since the env's own threads call it: results then do not depend on
- * how many threads there are. Where it does not know the CPU, it is told. Both go through the variables
+ * how many threads there are. Where it does not know the CPU, its kernels are chosen here. Both go through the variables
  * OPENBLAS_NUM_THREADS and OPENBLAS_CORETYPE, which have other values during that call: make the first
  * env before other threads look at the environment. A program that has loaded OpenBLAS already (NumPy
  * does) loses its threads, and gets other kernels where OpenBLAS did not know the CPU: no other thread

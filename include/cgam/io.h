@@ -31,7 +31,7 @@ typedef struct cgam_array {
 
 /* Opens an array. `path` is FILE or FILE:MEMBER; a member is needed when an .npz or .safetensors
  * file holds more than one array, and a path that exists as it stands is a FILE. "-" is standard
- * input; what is no regular file but a pipe is read into memory. .npy and
+ * input; a pipe is read into memory. .npy and
  * .safetensors are memory-mapped (Fortran order and unaligned data are copied), .npz and CSV are
  * read into memory; CSV gives f64 of two dimensions. Integers of 1 or 2 bytes and booleans come as
  * f32, unsigned ones of 4 or 8 as f64, exactly: CGAM_E_VALUE for one that f64 cannot hold. A mapped file must not be shortened while it

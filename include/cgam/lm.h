@@ -308,7 +308,7 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_vector_new(cgam_env *env, int64_t rows,
                                                     const float *data, cgam_vector **out);
 CGAM_API void cgam_vector_free(cgam_vector *v); /* NULL is fine */
 
-/* Reads a file, by its ending. A file that is no vector, a NaN or an infinity: one line says where. */
+/* Reads a file, by its ending. A file that is not a vector, a NaN and an infinity are rejected in one line that says where. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_vector_open(cgam_env *env, const char *path,
                                                      cgam_vector **out);
 /* Writes a file, by its ending. *left_out: how many layers that are not zero have no place in it (0

@@ -95,7 +95,7 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_net_add_layer(cgam_net *net, const char
                                                        const cgam_layer_opts *opts, int *index);
 
 /* Dense weights [rows, cols] as an operator that lives as long as the network; borrows data until
- * then unless `copy`. NaN and infinity are refused by row and column. */
+ * then unless `copy`. NaN and infinity are rejected by row and column. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_net_dense(cgam_net *net, const void *data,
                                                    cgam_dtype dtype, int64_t rows, int64_t cols,
                                                    bool copy, const cgam_op **out);

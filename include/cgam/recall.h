@@ -270,7 +270,7 @@ CGAM_API cgam_route cgam_recall_route(const cgam_recall *plan, const cgam_recall
  * Winner, leaders, the target and all three gaps are always those of double, and so is a target's rank
  * among the leaders asked for; beyond them it is as f32 counts it. Whatever beta is, p is at most 1 and the p of
  * leaders add up to 1 at most: scores that meet in one exponential come from one evaluation. Rows that together
- * weigh no more than 2^-55 of a batch's leaders have no part in its sums. Who needs all digits of all scores
+ * weigh no more than 2^-55 of a batch's leaders have no part in its sums. To get all digits of all scores
  * asks for r.
  *
  * Mode coupled begins on such banks in f32 and ends in double: what has converged is good to tol

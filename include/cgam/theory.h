@@ -31,7 +31,7 @@ CGAM_API cgam_gaps cgam_separation_gaps(int64_t n, const double *b, const double
  * (A - 1) beta gap >= 1, equality included. Products are taken as if in twice the precision. */
 CGAM_API bool cgam_margin_exact(double order, double beta, double gap);
 /* P(mu) >= the first entry of entmax_A(beta gap, 0, .., 0) of n entries. n = 1 gives 1. _below: a double
- * that is no more than it, rounding included; 1 only where retrieval is exact. */
+ * at most that, rounding included; 1 only where retrieval is exact. */
 CGAM_API double cgam_margin_bound(int64_t n, double order, double beta, double gap);
 
 /* ---- Criticality of the gates (lambda = 0) ------------------------------------------------ */

@@ -1,4 +1,4 @@
-"""Arrays from the outside: what is taken as it is, what is converted, what is refused."""
+"""Arrays from the outside: which are taken as they are, converted or rejected."""
 from typing import Any, Optional, Tuple
 
 import numpy as np

@@ -71,7 +71,7 @@ handle *handle_of(PyObject *object, kind what);
 int handle_setup(PyObject *module);
 
 /* ---- values ----------------------------------------------------------------------------------- */
-/* rows * columns, or more than any array has where that is no size. */
+/* rows * columns, or more than any array has if that is not a valid size. */
 int64_t numbers(int64_t rows, int64_t columns);
 /* Buffers of one call, released together. */
 enum { ARRAYS = 16 };
@@ -99,7 +99,7 @@ const char *text_of(PyObject *object, const char *name);
 PyObject *fields_dict(const cgam_field *rows, const void *from);
 int fields_into(PyObject *dict, const cgam_field *rows,
                 const void *from); /* -1: an exception is set */
-/* Sets options from a dict; a name that is none of them is a TypeError. */
+/* Sets options from a dict; an unknown name is a TypeError. */
 int fields_set(const cgam_field *rows, PyObject *dict, void *into);
 PyObject *fields_layout(const cgam_field *rows, size_t size); /* for a structured dtype */
 /* A row of a table that only Python has: struct, member, kind, type. */

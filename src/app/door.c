@@ -17,7 +17,7 @@ static const char *folder_of(const cgam_call *call)
     return p && strcmp(p->value, "DIR") == 0 ? cgam_args_text(call->args, "out") : NULL;
 }
 
-/* A wish that cannot be met is told here, since those who choose the loops can tell nobody. */
+/* An invalid CGAM_CPU is reported here, since the code that chooses the loops cannot report. */
 static cgam_status check_cpu(cgam_env *env)
 {
     const char *wish = getenv("CGAM_CPU");

@@ -162,7 +162,7 @@ bool cgam_help_colours(FILE *to)
     return !(none && *none) && term && strcmp(term, "dumb") != 0 && isatty(fileno(to));
 }
 
-/* Headings and what can be typed are bold: they are told by their indentation. */
+/* Headings and what can be typed are bold; their indentation identifies them. */
 void cgam_help_print(const char *text, FILE *to)
 {
     bool colours = cgam_help_colours(to);

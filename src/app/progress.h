@@ -1,4 +1,4 @@
-/* progress.h: what standard error is told of how far a long verb has come: one line that is drawn again
+/* progress.h: how a long verb shows its progress on standard error: one line that is drawn again
  * and again on a terminal, and a line now and then in a file or a pipe. */
 #ifndef CGAM_SRC_APP_PROGRESS_H
 #define CGAM_SRC_APP_PROGRESS_H

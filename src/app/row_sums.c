@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where the text comes from and who knows the names. */
+/* Where the text comes from, and where names are looked up. */
 typedef struct sums {
     const cgam_bank *bank;
     const char *option;

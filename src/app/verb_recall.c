@@ -153,7 +153,7 @@ static void resolve(const char *path, char out[2 * PATH_MAX])
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     if (realpath(path, out)) return;
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(name - path) : 1, slash ? path : ".");
-    if (!realpath(folder, out)) snprintf(out, PATH_MAX, "%s", folder); /* it will be refused */
+    if (!realpath(folder, out)) snprintf(out, PATH_MAX, "%s", folder); /* opening it will fail */
     snprintf(out + strlen(out), PATH_MAX, "/%s", name);
 }
 

@@ -31,7 +31,7 @@ static const cgam_param params[] = {
     CGAM_PARAM_TEXT("allow-origin", "URL", "let pages of this origin ask (CORS)", .many = true),
     CGAM_PARAM_INT("max-body", "MB", "64", 1, 4096, "largest request"),
     CGAM_PARAM_INT("max-requests", "N", "64", 1, 10000,
-                   "verbs that run or wait to; more are told to come again"),
+                   "verbs that run or wait; further requests get 503"),
     CGAM_PARAM_REAL("timeout", "S", "300", 0.001, 1e9, "seconds after which a verb is stopped"),
     CGAM_PARAM_REAL("out-timeout", "S", "86400", 0.001, 1e9,
                     "the same of a verb that writes below --root: a study"),

@@ -3,7 +3,7 @@
  * OpenBLAS reads its environment once, while it is loaded: it starts a thread per core, which we do
  * not want (the env's own threads call it, one call each) and which hang a process that has little
  * address space; and it takes the kernels of 2004 for a CPU it does not know. So it is not linked but
- * loaded here, by the first env, after it was told: every program that uses the library gets the same,
+ * loaded here, by the first env, after setting its variables: every program that uses the library gets the same,
  * and one that never makes an env does not load it at all.
  *
  * Another function of theirs is one more word in a list and one more line at the end. */

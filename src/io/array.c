@@ -14,7 +14,7 @@ static const cgam_format *const formats[] = {&cgam_format_npy, &cgam_format_npz,
                                              &cgam_format_safetensors, &cgam_format_csv, NULL};
 
 /* Content decides where it is certain, then the ending: so a renamed .npy is read, and a .npy that
- * is none is told so by the reader it asked for. */
+ * is not one is reported by the reader that its ending selects. */
 static cgam_status choose_format(cgam_env *env, const char *name, const cgam_file *file,
                                  const cgam_format **out)
 {

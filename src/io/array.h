@@ -49,7 +49,7 @@ CGAM_NODISCARD cgam_status cgam_array_place(cgam_env *env, const char *name,
                                             const cgam_layout *layout, cgam_file *file,
                                             const void *data, cgam_array *out);
 /* Turns an array of integers into one of f64, exactly; others stay as they are. CGAM_E_VALUE names row
- * and column of an integer that is no double. */
+ * and column of an integer that a double cannot hold. */
 CGAM_NODISCARD cgam_status cgam_array_reals(cgam_env *env, const char *name, cgam_array *array);
 /* Does an integer of this magnitude fit into so many binary digits? */
 static inline bool cgam_fits(uint64_t magnitude, int digits)
@@ -98,7 +98,7 @@ cgam_status cgam_safetensors_write(cgam_env *env, const char *path, int count,
 CGAM_NODISCARD cgam_status cgam_member_none(cgam_env *env, const char *name, const char *member);
 
 /* Picks the array `member` (NULL: the only one) among `count` names. name_at gives the i-th, and
- * NULL for an entry that is no array. CGAM_E_NOT_FOUND, or CGAM_E_ARG when there are several and
+ * NULL for an entry that is not an array. CGAM_E_NOT_FOUND, or CGAM_E_ARG when there are several and
  * none was named; both messages list the names. */
 typedef const char *(*cgam_member_name)(const void *from, int64_t i);
 CGAM_NODISCARD cgam_status cgam_member_pick(cgam_env *env, const char *name, const char *member,

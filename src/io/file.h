@@ -61,7 +61,7 @@ CGAM_NODISCARD int cgam_write_all(int fd, const void *bytes, size_t size);
 
 /* A file being written. It is only in the target's directory, under a name that begins with
  * ".cgam-", until the commit. Where the target is a symbolic link, what it points to is
- * replaced; a target that is no regular file (a directory, a device) is refused. */
+ * replaced; a target that is not a regular file (a directory, a device) is rejected. */
 typedef struct cgam_outfile cgam_outfile;
 CGAM_NODISCARD cgam_status cgam_outfile_begin(cgam_env *env, const char *path, cgam_outfile **out);
 /* Before the first write: so many bytes are to come. A large file is written in steps of which the system can make huge

@@ -26,7 +26,7 @@ typedef struct archive {
     zip_t *zip;
     uint64_t file_size;
     int64_t count;
-    char **names; /* [count] without .npy; NULL for an entry that is no array */
+    char **names; /* [count] without .npy; NULL for an entry that is not an array */
 } archive;
 
 static cgam_status zip_failed(cgam_env *env, const char *name, zip_error_t *error)

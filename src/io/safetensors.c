@@ -6,7 +6,7 @@
  *   data     offsets count from here
  *
  * Source: the format's own description (huggingface/safetensors). As there, the tensors must cover
- * the data without holes or overlaps; unlike there, an unknown key inside a tensor is refused.
+ * the data without holes or overlaps; unlike there, an unknown key inside a tensor is rejected.
  */
 #include "io/safetensors.h"
 

@@ -20,7 +20,7 @@ typedef struct scope {
 
 static void fill(FILE *to, const char *text, const char *end, const scope *in);
 
-/* A part of a path that is no key of its own: # and ## are the places of the item and of the one around it, $ its
+/* A part of a path that is not a key: # and ## are the places of the item and of the one around it, $ its
  * key. */
 static const json_t *step(const json_t *doc, const char *part, size_t length, const scope *in)
 {

@@ -22,7 +22,7 @@ CGAM_NODISCARD cgam_status cgam_shelf_name(cgam_shelf *shelf, const char *name,
 /* NULL: there are none. */
 const cgam_row_names *cgam_shelf_names(const cgam_shelf *shelf, const char *name);
 bool cgam_shelf_has(const cgam_shelf *shelf, const char *name);
-/* The bank, normalised or with a sketch if asked for; the shelf's. The first who asks for these waits for it. */
+/* The bank, normalised or with a sketch if asked for; the shelf's. The first caller that asks for these waits for it. */
 CGAM_NODISCARD cgam_status cgam_shelf_bank(cgam_shelf *shelf, const char *name, bool normalize,
                                            bool sketch, cgam_bank **out);
 bool cgam_shelf_owns(const cgam_shelf *shelf, const cgam_bank *bank);

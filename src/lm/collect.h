@@ -13,7 +13,7 @@
 typedef struct cgam_store cgam_store;
 
 /* Gives a store, made if there is none and `create`; close it with cgam_store_close. A file that
- * is no store, or one of a later version, is refused. */
+ * is not a store, or one of a later version, is rejected. */
 CGAM_NODISCARD cgam_status cgam_store_open(cgam_env *env, const char *path, bool create,
                                            cgam_store **out);
 void cgam_store_close(cgam_store *store); /* NULL is fine; what is not committed is lost */
@@ -70,7 +70,7 @@ typedef struct cgam_store_verdict {
 CGAM_NODISCARD cgam_status cgam_store_check(cgam_store *store, cgam_store_verdict *out);
 
 /* The states of all tokens of a prompt as they were collected, [layers, count, width] in spans of some
- * tokens, in order. *found false: the store has them not, or not all of them. */
+ * tokens, in order. *found is false if not all of them are in the store. */
 CGAM_NODISCARD cgam_status cgam_store_tokens(cgam_store *store, cgam_lm *lm, bool exact,
                                              cgam_dtype dtype, const cgam_lm_prompt *prompt,
                                              cgam_lm_span_sink sink, void *user, bool *found);

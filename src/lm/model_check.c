@@ -352,7 +352,7 @@ static cgam_status check_rule(const checking *c, const struct rule *rule)
     return CGAM_OK;
 }
 
-/* Numbers that are none have no place in any key. */
+/* No key may hold NaN or infinity. */
 static cgam_status check_finite(const checking *c)
 {
     for (int64_t k = 0; k < c->g->values_count; k++) {

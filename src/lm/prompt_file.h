@@ -20,7 +20,7 @@ typedef struct cgam_prompt_line {
 
 /* Reads a file; "-" is standard input. Lines that hold nothing but blanks are passed over, and a
  * carriage return before the end of a line belongs to that end. CGAM_E_FORMAT names file, line and
- * reason: no prompt at all, bytes that are no UTF-8, a byte 0. Gives *out; cgam_prompt_file_close. */
+ * reason: no prompt at all, bytes that are not UTF-8, a byte 0. Gives *out; cgam_prompt_file_close. */
 CGAM_NODISCARD cgam_status cgam_prompt_file_open(cgam_env *env, const char *path,
                                                  cgam_prompt_file **out);
 void cgam_prompt_file_close(cgam_prompt_file *file); /* NULL is fine */

@@ -53,7 +53,7 @@ enum { CGAM_STORE_DIGEST = 32 };
 void cgam_store_bind(sqlite3_stmt *s, const cgam_state_key *key, uint8_t *digest);
 /* Runs a statement that gives no rows, and lets go of what is bound. */
 cgam_status cgam_store_finish(cgam_store *store, sqlite3_stmt *s);
-/* Bytes of the states of a token; 0: no model has such, or that is no type of states. */
+/* Bytes of the states of a token; 0 if the sizes or the type are invalid. */
 size_t cgam_store_bytes(int64_t layers, int64_t width, const char *dtype);
 /* Whether a row whose first columns are data and digest holds so many bytes, and those. */
 bool cgam_store_sound(sqlite3_stmt *row, size_t bytes);

@@ -31,7 +31,7 @@ enum {
     SHORT_MIN = 4
 };
 static const double LOG_STEP = 0.25, LOG_STEP_LARGE = 0.7, /* the longest step, in log beta */
-    LOG_SHORT = 1e-7,                                      /* where a transition is told, */
+    LOG_SHORT = 1e-7,                                      /* where a transition is reported, */
     LOG_CROSSING = 1e-3,                                   /* and where two scores cross */
     NEAR = 0.05, NEAR_LARGE = 0.25,                        /* max |p - predicted| of a kept step */
     LOOSE = 1e-10, PART = 0.02,

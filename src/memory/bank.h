@@ -19,9 +19,9 @@ struct cgam_bank {
     cgam_array array;            /* the open file, or {0} */
     cgam_sketch *sketch;         /* or NULL */
     struct cgam_packed *packed;  /* the packed file it is (pack.h), or NULL */
-    bool unread;     /* nobody has looked at the rows: they may hold what is no number */
-    int64_t *number; /* [n] ascending: rows of a whole bank that these are, or NULL */
-    int64_t whole;   /* how many that has; else n */
+    bool unread;                 /* the rows were not checked: they may hold NaN or infinity */
+    int64_t *number;             /* [n] ascending: rows of a whole bank that these are, or NULL */
+    int64_t whole;               /* how many that has; else n */
     cgam_bank_info info;
 };
 

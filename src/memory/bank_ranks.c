@@ -190,7 +190,8 @@ cgam_status cgam_bank_gather(cgam_env *env, const void *data, cgam_dtype dtype, 
     if (status == CGAM_OK) {
         bank->owned = cgam_alloc(env, (size_t)(g.end - g.begin) + 1, g.row);
         g.to = bank->owned;
-        g.buffer = cgam_alloc(env, (size_t)n + 1, g.row); /* now: who has none says so below */
+        g.buffer =
+            cgam_alloc(env, (size_t)n + 1, g.row); /* allocated here; a failure is reported below */
         status = bank->owned && g.buffer ? CGAM_OK : cgam_fail_nomem(env, "rows of a rank");
     }
     if (status == CGAM_OK) status = cgam_ranks_agree(env, ranks);

@@ -221,7 +221,7 @@ cgam_status cgam_packed_bank(cgam_packed *packed, const char *name, const cgam_b
     return status;
 }
 
-/* ---- What is told of it -------------------------------------------------------------------- */
+/* ---- Description -------------------------------------------------------------------- */
 cgam_pack_info cgam_pack_describe(const cgam_bank *bank)
 {
     const cgam_packed *p = bank->packed;

@@ -249,7 +249,7 @@ cgam_status cgam_scores_check(const cgam_recall *plan, int64_t k, const double *
     return CGAM_OK;
 }
 
-/* Rows that nobody has looked at may hold what is no number. */
+/* Rows that were not checked may hold NaN or infinity. */
 static cgam_status check_scores(const cgam_recall *plan, const cgam_recall_in *in,
                                 const cgam_recall_out *out)
 {

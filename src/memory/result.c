@@ -1,4 +1,4 @@
-/* result.c: what is told of a recall - winner, gaps, effective numbers, bound - and the list of its
+/* result.c: the result of a recall - winner, gaps, effective numbers, bound - and the list of its
  * leaders. */
 #include "memory/results.h"
 

@@ -16,7 +16,7 @@ enum {
  * gain from f32. */
 #define CGAM_ROUTE_F32_END 1e-6
 
-/* Of a plan that has its bank, options and gate; *status is left as it is where that could be told. */
+/* Of a plan that has its bank, options and gate; *status is unchanged on success. */
 cgam_reach cgam_reach_of(const cgam_recall *plan, cgam_status *status);
 
 /* Do so many queries pay as matrices? */

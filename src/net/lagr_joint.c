@@ -13,7 +13,7 @@
 
 #include <math.h>
 
-/* Two pairs share their functions; the ghost softmax and the layer norm are told by this `user`. */
+/* Two pairs share their functions; the ghost softmax and the layer norm are distinguished by this `user`. */
 static char second;
 
 static int64_t argmax(int64_t n, const double *x)

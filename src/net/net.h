@@ -125,7 +125,7 @@ CGAM_NODISCARD cgam_status cgam_net_begin(cgam_net *net, const cgam_syn_kind *ki
                                           cgam_syn **out);
 /* Takes the synapse into the network, or frees it when status is a failure; gives the status. */
 cgam_status cgam_net_end(cgam_net *net, cgam_status status);
-/* Copies the synapse's vector [n]; NaN and infinity are refused. */
+/* Copies the synapse's vector [n]; NaN and infinity are rejected. */
 CGAM_NODISCARD cgam_status cgam_syn_vector(cgam_net *net, cgam_syn *s, const double *from,
                                            int64_t n);
 /* The currents of kinds whose current into slot j is gain times product k + j. */

@@ -127,7 +127,7 @@ static double scan_scores(pass *ps, int64_t v, cgam_attend_part *p, const tile *
     return highest;
 }
 
-/* Scores that are no numbers, and infinite ones where they cannot be meant. */
+/* NaN scores, and infinite ones where they are invalid. */
 static bool has_bad_scores(const cgam_attend_in *in, const tile *t)
 {
     return in->Z->cpu->f64->above(t->r, t->rows, in->wary ? DBL_MAX : INFINITY) > 0;

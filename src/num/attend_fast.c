@@ -456,7 +456,7 @@ static cgam_status run_search(cgam_search *x, cgam_attend_out *out, cgam_fast *f
     int64_t at = 0;
     for (int64_t v = 0; v < in->count && status == CGAM_OK; v++) {
         int64_t from = at;
-        while (x->open[at].query == v) at++; /* the list ends with a query that is none */
+        while (x->open[at].query == v) at++; /* an invalid query ends the list */
         fast[v].fallback = true;
         if (x->seek[v].limit >= 0) fill_answer(x, v, x->open + from, at - from, &out[v], &fast[v]);
     }

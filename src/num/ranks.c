@@ -135,7 +135,7 @@ void cgam_rows_failed(const cgam_rows *Z, cgam_status status)
     if (Z->shard) Z->shard->ranks->untold = status;
 }
 
-/* ---- Who has what -------------------------------------------------------------------------------- */
+/* ---- Which rank holds what -------------------------------------------------------------------------------- */
 /* The unit that rank r begins with: as even as whole units allow. */
 static int64_t unit_at(int64_t units, int ranks, int r) { return units * r / ranks; }
 

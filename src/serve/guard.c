@@ -1,9 +1,9 @@
 /* guard.c: who may come in. Three questions, each answered by what the client cannot choose freely:
  *
- * Host: a page of a stranger can have its own name point to this machine (DNS rebinding) and would then be
+ * Host: a foreign page can have its own name point to this machine (DNS rebinding) and would then be
  * of the same origin as ours. So we answer only under names that are ours: the loopback's, the address
  * listened on, the address the connection came to, and those allowed by name.
- * Origin: a browser tells which page asks; it has to be ours. Programs that are no browsers send none.
+ * Origin: a browser tells which page asks; it has to be ours. Other programs send none.
  * Token: compared through keyed hashes of equal length, in constant time. */
 #include "serve/server.h"
 

@@ -154,7 +154,7 @@ static void find_verb(cgam_exchange *exchange, const char *path)
     snprintf(text, sizeof text, "%s", path);
     for (char *word; count < WORDS && (word = strsep(&rest, "/"));) words[count++] = word;
     const cgam_verb *verb = cgam_verb_find(count, words, &used);
-    if (verb && used == count) exchange->verb = verb; /* none has four words, or 79 letters */
+    if (verb && used == count) exchange->verb = verb; /* no verb has four words or 79 letters */
     if (exchange->verb) exchange->label = exchange->verb->name;
     else
         exchange->refused = MHD_HTTP_NOT_FOUND,

@@ -5,7 +5,7 @@
  *   rows                     likewise, or names as a text
  *   vectors                  likewise, or a sum of memories, "rows:7*0.5+king"
  *   text, json               {"text": ".."}, the object itself
- *   what is written          out is a name below the root; all else is refused
+ *   what is written          out is a name below the root; anything else is rejected
  *   any other file           refused
  *
  * The contents that a request sends in place of a file become a file in memory (io/file.h), named after the

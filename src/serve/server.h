@@ -17,7 +17,7 @@
 /* A bank, store or model that requests may name. */
 typedef struct cgam_catalog_entry {
     cgam_input kind;
-    char *id, *path; /* path: absolute, or the shelf's name of an input that is no file */
+    char *id, *path; /* path: absolute, or the shelf's name of an input that is not a file */
 } cgam_catalog_entry;
 
 /* What requests may use; const once the server runs. */

@@ -20,7 +20,7 @@ typedef struct cgam_figure {
     const char *title;              /* "Accuracy against query noise" */
     const char *words;              /* what to say of it on the page; NULL: the page knows */
     char caption[CGAM_CAPTION_MAX]; /* seed, trials and parameters included */
-    char made[2][96];               /* room for a name and a title that are no constants */
+    char made[2][96];               /* for a name and a title that are not constants */
     bool wide;                      /* several panels: takes the width of the page */
 } cgam_figure;
 

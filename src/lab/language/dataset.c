@@ -92,7 +92,7 @@ static cgam_status declare_labels(cgam_dataset *set, const char *labels)
 }
 
 /* Adds an example; where: "file:line" for messages. Text and label are cleaned of outer and
- * doubled blanks; an empty one is refused. */
+ * doubled blanks; an empty one is rejected. */
 static cgam_status add_example(cgam_dataset *set, const char *where, const char *text,
                                const char *label)
 {

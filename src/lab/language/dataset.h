@@ -116,7 +116,7 @@ bool cgam_demos_find(const char *name, cgam_demos *out);
 /* Queries from `eval`, demonstrations from `train`; train NULL: from the examples of `eval` that
  * are no queries. Both are borrowed until cgam_prompts_free. A text is asked once and demonstrated
  * only where it is not asked, whatever its case, blanks and punctuation. A class without an example
- * to demonstrate it is refused.
+ * to demonstrate it is an error.
  *
  * Studies that choose on one half and count on the other take the even and the odd queries: a label's
  * numbers in the two differ by one at most. */
@@ -128,7 +128,7 @@ int64_t cgam_prompts_label(const cgam_prompts *prompts, int64_t query);
 
 /* The prompt of a query with k demonstrations, ending where the answer would begin. The
  * demonstrations of k are among those of any larger number. A set that has no wrong object for a
- * demonstration is refused. Gives *out; cgam_text_free. */
+ * demonstration is an error. Gives *out; cgam_text_free. */
 CGAM_NODISCARD cgam_status cgam_prompts_text(const cgam_prompts *prompts, int64_t query, int64_t k,
                                              cgam_demos demos, char **out);
 /* A prompt as turns of a chat: of each demonstration what is asked, with the cue, and its word alone; the

@@ -263,7 +263,7 @@ static cgam_status truncate_modes(const cgam_ridge *r, int64_t rank, const doubl
     if (status == CGAM_OK)
         status = cgam_product_run(r->env, &(cgam_product){n, n, d, M, M, S, .turned_b = true});
     if (status == CGAM_OK) status = decompose_symmetric(r->env, n, S, s);
-    double *UC = M; /* [n] of what is no longer needed */
+    double *UC = M; /* [n], reuses M */
     for (int64_t k = 0; k < rank && status == CGAM_OK; k++) {
         double *u = U + k * d, *v = V + k * d;
         memset(u, 0, (size_t)d * sizeof *u);

@@ -68,7 +68,7 @@ static unsigned lower_case(unsigned c)
 }
 
 /* The letter at `text` in small, of one to three bytes, into out; how many bytes it has in both: a small
- * letter has as many as its capital. Bytes that are no such letter stay. */
+ * letter has as many as its capital. Other bytes stay. */
 static size_t put_small(const char *text, char *out)
 {
     const unsigned char *t = (const unsigned char *)text;

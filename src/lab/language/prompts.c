@@ -460,7 +460,7 @@ static void order_demos(const cgam_prompts *prompts, int64_t query, int64_t k, i
     shuffle(&rng, demo, k);
 }
 
-/* An object of another relation that is none of the query's or the demonstration's. */
+/* An object of another relation, neither the query's nor the demonstration's. */
 static const char *foreign_word(const cgam_prompts *prompts, int64_t query, int64_t demo, int64_t j)
 {
     int64_t n = prompts->foreign->labels;

@@ -65,7 +65,7 @@ void cgam_lm_work_states(cgam_lm_study *study, const cgam_lm_task *task, int64_t
     cgam_lm_work_begin(study, work);
 }
 
-/* Puts the share of all into what is told, where there is a plan. */
+/* Adds the share of the whole study to the progress, if there is a plan. */
 static void share_of_all(const cgam_lm_study *study, cgam_progress_at *at)
 {
     const cgam_lm_plan *p = &study->plan;

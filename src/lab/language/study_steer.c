@@ -134,7 +134,7 @@ static cgam_status measure_states(steering *s, bool first, bool keep, double *ri
         out[TOP1] += v->rank == 0;
         out[MASS] += v->mass;
     }
-    for (int m = 0; m < COUNT && n == 0; m++) out[m] = NAN; /* no answer that can be told */
+    for (int m = 0; m < COUNT && n == 0; m++) out[m] = NAN; /* no distinguishable answer */
     if (status == CGAM_OK && n > 0) {
         out[P] /= n, out[TOP1] /= n, out[MASS] /= n, out[ODDS] /= n;
         out[LOG_P] = log_p.mean, out[LOG_P_SE] = cgam_moments_se(&log_p);

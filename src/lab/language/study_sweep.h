@@ -41,7 +41,7 @@ static inline cgam_lm_answer cgam_lm_task_answer(const cgam_lm_task *task)
 }
 
 /* Opens the answers of a task; close them with cgam_answers_close, which copes with half-open. Two
- * labels with the same tokens, or one without any, are refused. */
+ * labels with the same tokens, or one without any, are rejected. */
 CGAM_NODISCARD cgam_status cgam_answers_open(const cgam_lm_study *study, const cgam_lm_task *task,
                                              cgam_lm_answer how, cgam_answers *out);
 void cgam_answers_close(cgam_answers *answers);

@@ -20,7 +20,7 @@
  * that is lambda > r where b_y > b_m, lambda < r where b_y < b_m, and a_y > a_m where they are
  * equal. So the interval is the intersection of half-lines, found in one pass over the vocabulary,
  * which ends early once it is empty. The largest a and the largest b are the likeliest to end it:
- * who calls can name them. A factor on the context divides the interval's ends. */
+ * the caller can name them. A factor on the context divides the interval's ends. */
 
 static const cgam_interval none = {INFINITY, -INFINITY};
 

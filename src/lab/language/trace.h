@@ -1,7 +1,7 @@
 /* trace.h: how long a context goes on shaping what a model computes.
  *
  * One text is generated under a context, a system prompt or vectors in the residual stream. Then it is run
- * twice, token by token the same, once with the context and once without. Token j is told of at the position
+ * twice, token by token the same, once with the context and once without. Token j is reported at the position
  * that predicts it, the one before it: p is the distribution it was drawn from, h the states there. */
 #ifndef CGAM_SRC_LAB_LANGUAGE_TRACE_H
 #define CGAM_SRC_LAB_LANGUAGE_TRACE_H

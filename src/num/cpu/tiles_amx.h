@@ -7,7 +7,7 @@
 #include <immintrin.h>
 #include <stdint.h>
 
-/* How tiles are laid out, as the unit wants to be told. */
+/* How tiles are laid out, in the form the unit loads. */
 typedef struct cgam_tiles {
     uint8_t palette, start, reserved[14];
     uint16_t bytes[16];
@@ -16,7 +16,7 @@ typedef struct cgam_tiles {
 
 /* All of 16 rows of 64 bytes; returns what was before. libllama lays out the tiles of a thread once and
  * relies on it ever after. Compilers believe that these instructions touch eight bytes of the layout, so they
- * are told that it is all of memory. */
+ * are given an operand that stands for all of memory. */
 static inline cgam_tiles cgam_tiles_take(void)
 {
     static const cgam_tiles ours = {

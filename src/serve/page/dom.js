@@ -1,6 +1,6 @@
 // dom.js: elements, and the few controls that the views are made of.
 
-// el("p", {class: "hint", onclick: f}, "text", other) – properties that are no functions become attributes.
+// el("p", {class: "hint", onclick: f}, "text", other) – properties that are not functions become attributes.
 export function el(name, attributes = {}, ...inside) {
   const svg = ["svg", "rect", "line", "text", "g", "pattern", "defs", "path", "circle", "title"].includes(name);
   const node = svg ? document.createElementNS("http://www.w3.org/2000/svg", name) : document.createElement(name);

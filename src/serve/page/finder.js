@@ -38,7 +38,7 @@ export function finder({ bank, text, pick }) {
       try {
         const ask = async (how) => (await call("bank names", { bank: bank.id, ...how })).names;
         next = [...number === null ? [] : await ask({ rows: [number] }), ...(await ask({ prefix: word, top: 8 })).filter((one) => one.row !== number)];
-      } catch { /* what is wrong with the bank is told by the view */ }
+      } catch { /* the view reports what is wrong with the bank */ }
     if (box.value.trim() !== word) return;
     found = next;
     at = 0;

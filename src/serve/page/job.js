@@ -28,7 +28,7 @@ export async function startJob(verb, options) {
 export const stopJob = () => job?.stop.abort();
 
 // listen(job, now): at once, where there is one, and then (now is true) whenever there is news; the buttons that start and stop
-// one are told too. Gives a function that ends it.
+// one are reported too. Returns a function that ends it.
 export function followJob(go, halt, listen) {
   const hear = (now) => {
     go.disabled = runs();

@@ -19,7 +19,7 @@ function studyLink(line) {
 export async function reading(path) {
   const below = path ? `${path}/` : "", styles = [];
   const text = (await (await file(`${below}index.html`)).text()).replace(/<style>([^]*?)<\/style>/g, (_, style) => {
-    styles.push(style); // parsed with the page, it would be refused as inline
+    styles.push(style); // parsed with the page, it would be rejected as inline
     return "";
   });
   const page = new DOMParser().parseFromString(text, "text/html");
