@@ -7,7 +7,7 @@
  *            over 2 cores, clients included. Processor time is reported too: it does not depend on what else is
  *            at work on the machine
  *   page     the page, every file that it names, and what it asks for to show its first view, one after the other
- *            over one connection: less than 300 kB and 100 ms. What a browser adds to that is told by
+ *            over one connection: less than 300 kB and 100 ms. What a browser adds to that is measured by
  *            tests/system/explorer.sh first_load
  *   kept     a recall by sketch and, where the default model is at hand, a lens: the first, which makes the sketch or
  *            opens the model, against the median of the next ones, which find it. In processor time of the server

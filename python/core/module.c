@@ -13,8 +13,8 @@ static atomic_int stopping;
 static struct sigaction python_handler;
 static unsigned long main_thread;
 
-/* Python's own handler only takes a note and runs later, when bytecode does; so the library is told
- * here, and Python as always. */
+/* Python's own handler only sets a flag and runs later, between bytecodes; so this one stops the library,
+ * then calls Python's. */
 static void on_signal(int number, siginfo_t *info, void *context)
 {
     atomic_store(&stopping, 1);

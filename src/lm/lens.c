@@ -298,7 +298,7 @@ static cgam_status read_state(void *arg, int64_t i)
         if (s[k] > s[top]) top = k;
     cgam_softmax all = cgam_softmax_from((double)s[top]);
     if (!isfinite(all.top))
-        return cgam_fail(job->lens->env, CGAM_E_VALUE, "state %lld has a score that is no number",
+        return cgam_fail(job->lens->env, CGAM_E_VALUE, "state %lld has a score that is not finite",
                          (long long)at);
     for (int64_t k = 0; k < n; k++) {
         cgam_softmax_take(&all, 1, (double)s[k]);

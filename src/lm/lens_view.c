@@ -38,7 +38,7 @@ static cgam_status look_layer(void *arg, int64_t l)
     int64_t top = cgam_scores_top(s, n);
     if (!isfinite(s[top]))
         return cgam_fail(job->lens->env, CGAM_E_VALUE,
-                         "the state after layer %lld has a score that is no number", (long long)l);
+                         "the state after layer %lld has a score that is not finite", (long long)l);
     cgam_softmax x = cgam_scores_softmax(s, n);
     double log_sum = x.top + log(x.sum), kl = 0;
     for (int64_t k = 0; k < n; k++) {

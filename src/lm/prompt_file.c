@@ -69,7 +69,7 @@ static cgam_status add_text(cgam_prompt_file *file, int64_t line, const char *wh
     json_t *probe = json_stringn(text, length);
     if (!probe || memchr(text, '\0', length)) {
         json_decref(probe);
-        return cgam_fail(file->env, CGAM_E_FORMAT, "%s: bytes that are no text in UTF-8", where);
+        return cgam_fail(file->env, CGAM_E_FORMAT, "%s: not valid UTF-8", where);
     }
     json_decref(probe);
     return add_prompt(file, line, text, length, NULL);

@@ -4,7 +4,7 @@
  * beta goes up by a factor. The scores r at the next one are predicted by the secant in log beta, the
  * fixed point is found from there by the coupled iteration, and the step is kept where it ends near the
  * prediction and the fold margin has neither collapsed nor jumped; else it is halved. What is left when
- * steps are as short as can be told is a transition:
+ * steps are as short as rounding allows is a transition:
  *   fold       the branch ends; the iteration has fallen to another, which is followed
  *   pitchfork  the point is still there but no minimum: a symmetry holds it. The branch on which the lowest
  *              of the memories that part gains is followed

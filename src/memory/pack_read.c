@@ -70,7 +70,7 @@ static cgam_status read_rows(cgam_packed *p)
     p->number = number;
     for (int64_t i = 0; i < p->live; i++)
         if (!(p->norm2[i] >= 0 && isfinite(p->norm2[i])))
-            return fail_format(p, "norm2", "holds what is no norm");
+            return fail_format(p, "norm2", "holds an invalid norm");
     for (int64_t i = 0; p->number && i < p->live; i++)
         if (p->number[i] < 0 || p->number[i] >= p->n || (i > 0 && p->number[i] <= p->number[i - 1]))
             return fail_format(p, "number", "does not ascend below n");
@@ -96,11 +96,11 @@ static cgam_status read_sketch(cgam_packed *p)
         .n = p->live, .d = p->d, .rows = bytes, .scale = scale, .hat = hat, .rest = rest};
     for (int64_t i = 0; i < p->live * scales[1]; i++)
         if (!(p->sketch.scale[i] >= 0 && isfinite(p->sketch.scale[i])))
-            return fail_format(p, "sketch.scale", "holds what is no scale");
+            return fail_format(p, "sketch.scale", "holds an invalid scale");
     for (int64_t i = 0; i < p->live; i++)
         if (!(p->sketch.hat[i] >= 0 && isfinite(p->sketch.hat[i]) && p->sketch.rest[i] >= 0 &&
               isfinite(p->sketch.rest[i])))
-            return fail_format(p, "sketch.hat or sketch.rest", "holds what is no norm");
+            return fail_format(p, "sketch.hat or sketch.rest", "holds an invalid norm");
     return CGAM_OK;
 }
 

@@ -51,7 +51,7 @@ static cgam_status set_aim(void *arg, int64_t i)
     v->plain[i] = sum;
     return isfinite(sum) ? CGAM_OK
                          : cgam_fail(v->env, CGAM_E_VALUE,
-                                     "state %lld has a score that is no number", (long long)i);
+                                     "state %lld has a score that is not finite", (long long)i);
 }
 
 static cgam_status divergence_open(const cgam_lens *lens, const cgam_fit_aim *of, int64_t rank,

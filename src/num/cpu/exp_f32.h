@@ -23,7 +23,7 @@ INLINE vf reduced_f32(vf x, vf *t)
 INLINE vf exp_f32(vf x)
 {
     vf t, y = reduced_f32(x, &t) + 1;
-    /* the shift could make a number of what is none */
+    /* the shift could turn a NaN into a number */
     return (vf)((((vw)y + ((vw)t << 23)) & (vw) ~(x < CGAM_EXP_ZERO_F32)) |
                 (vw) ~(x <= __builtin_inff()));
 }

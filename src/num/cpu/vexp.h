@@ -50,7 +50,7 @@
         vd t, y = name##_reduced_(x, &t);                                                          \
         /* y lies in [0.7, 1.42], so adding n to its exponent cannot leave the range */            \
         vu bits = (vu)y + ((vu)t << 52);                                                           \
-        /* the shift could make a number of what is none */                                        \
+        /* the shift could turn a NaN into a number */                                             \
         return (vd)((bits & (vu) ~(x < CGAM_EXP_ZERO)) | (vu) ~(x <= __builtin_inf()));            \
     }                                                                                              \
     static inline __attribute__((unused)) vd name(vd x)                                            \
