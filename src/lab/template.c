@@ -1,14 +1,11 @@
-/* template.c: sections of embedded files, with their holes filled. */
+/* template.c: sections of embedded files, and text as HTML. */
 #include "lab/template.h"
 
 #include "lab/embedded.h"
 
 #include <assert.h>
 #include <ctype.h>
-#include <stdarg.h>
 #include <string.h>
-
-enum { VALUES = 24 };
 
 static void put_escaped(FILE *to, char c)
 {
@@ -55,7 +52,7 @@ static void write_math(FILE *to, const char *text, bool tags)
 void cgam_html_math(FILE *to, const char *text) { write_math(to, text, false); }
 void cgam_html_rich(FILE *to, const char *text) { write_math(to, text, true); }
 
-const char *cgam_template_section(const char *file, const char *section, const char **end)
+const char *cgam_template_section(const char *file, const char *section)
 {
     char head[64], path[96];
     snprintf(path, sizeof path, "lab/%s", file);
@@ -67,86 +64,5 @@ const char *cgam_template_section(const char *file, const char *section, const c
         if (at) at++;
     }
     assert(at); /* the file has the section */
-    const char *next = strstr(at + length - 1, "\n###");
-    if (end) *end = next ? next + 1 : whole->bytes + whole->size;
     return at + length;
-}
-
-typedef struct value {
-    const char *name, *text;
-    size_t length; /* of the name */
-    bool used;
-    char number[40];
-} value;
-
-/* One word of the format, "name=%.3f": its name, and the argument as text. Returns what follows it. */
-static const char *read_value(const char *format, va_list *args, value *v)
-{
-    char as[16];
-    size_t size = strcspn(format, " "), name = strcspn(format, "=");
-    assert(name + 1 < size && size - name - 1 < sizeof as);
-    snprintf(as, sizeof as, "%.*s", (int)(size - name - 1), format + name + 1);
-    *v = (value){.name = format, .length = name};
-    v->text = v->number;
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-    switch (as[strlen(as) - 1]) {
-    case 's': v->text = va_arg(*args, const char *); break;
-    case 'c': snprintf(v->number, sizeof v->number, as, va_arg(*args, int)); break;
-    case 'd':
-        if (strstr(as, "ll")) snprintf(v->number, sizeof v->number, as, va_arg(*args, long long));
-        else snprintf(v->number, sizeof v->number, as, va_arg(*args, int));
-        break;
-    default: snprintf(v->number, sizeof v->number, as, va_arg(*args, double));
-    }
-#pragma GCC diagnostic pop
-    return format + size + strspn(format + size, " ");
-}
-
-/* Writes the value of the hole that begins at `hole` and returns its length; 0: it is none. */
-static size_t fill_hole(FILE *to, const char *hole, bool html, int count, value *values)
-{
-    size_t word = strspn(hole + 1, "abcdefghijklmnopqrstuvwxyz0123456789_");
-    const char *form = hole + 1 + word;
-    size_t length = word + 1 + strspn(form, ":abcdefghijklmnopqrstuvwxyz");
-    for (int k = 0; k < count && hole[length] == '}'; k++) {
-        if (values[k].length != word || strncmp(values[k].name, hole + 1, word) != 0) continue;
-        values[k].used = true;
-        if (!html || strncmp(form, ":raw", 4) == 0) fputs(values[k].text, to);
-        else if (strncmp(form, ":math", 5) == 0) cgam_html_math(to, values[k].text);
-        else cgam_html_text(to, values[k].text);
-        return length + 1;
-    }
-    return 0;
-}
-
-void cgam_template_put(FILE *to, const char *file, const char *section)
-{
-    cgam_template_fill(to, file, section, " ");
-}
-
-void cgam_template_fill(FILE *to, const char *file, const char *section, const char *format, ...)
-{
-    value values[VALUES];
-    int count = 0;
-    va_list args;
-    va_start(args, format);
-    for (format += strspn(format, " "); *format; count++) {
-        assert(count < VALUES);
-        format = read_value(format, &args, &values[count]);
-    }
-    va_end(args);
-    const bool html = strstr(file, ".html") != NULL;
-    const char *end, *at = cgam_template_section(file, section, &end);
-    while (at < end) {
-        size_t length = strcspn(at, "{");
-        if (length >= (size_t)(end - at)) length = (size_t)(end - at);
-        fwrite(at, 1, length, to);
-        at += length;
-        if (at == end) break;
-        length = fill_hole(to, at, html, count, values);
-        if (length == 0) fputc('{', to);
-        at += length ? length : 1;
-    }
-    for (int k = 0; k < count; k++) assert(values[k].used); /* otherwise its name is misspelt */
 }

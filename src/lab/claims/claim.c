@@ -30,7 +30,7 @@ cgam_claim *cgam_claim_add(cgam_claims *c, const char *key)
     cgam_claim *claim = &c->claim[c->count < CGAM_CLAIMS_MAX ? c->count++ : c->count - 1];
     *claim = (cgam_claim){.verdict = CGAM_HOLDS};
     char *const lines[] = {claim->where, claim->says, claim->test};
-    const char *text = cgam_template_section("claims/claims.txt", key, NULL);
+    const char *text = cgam_template_section("claims/claims.txt", key);
     for (int i = 0; i < 3; i++) {
         int length = (int)strcspn(text, "\n");
         assert(length < CGAM_CLAIM_LINE);

@@ -1,17 +1,9 @@
 /* experiments_figure.c: figures of `cgam lm inject`, `lm gates` and `lm fit`: a template over the document (inject.gp, gates.gp,
  * spectrum.gp, fit.gp), to which is added what a template cannot compute. */
 #include "lab/figures/script.h"
-#include "lab/fill.h"
 
 #include <math.h>
 #include <string.h>
-
-/* Fills the template and releases the document. */
-static void fill_script(FILE *to, const char *text, json_t *doc)
-{
-    cgam_fill(to, text, doc);
-    json_decref(doc);
-}
 
 /* The document of one number of shots, and the upper end of an axis of layers. */
 static json_t *entry_of(const json_t *doc, int64_t index)
@@ -44,7 +36,7 @@ void cgam_inject_draw(const json_t *doc, int64_t index, const cgam_figure *f, FI
     (void)f;
     json_t *entry = entry_of(doc, index);
     cgam_json_put(entry, "scales", scales_of(cgam_json_at(entry, "inject")));
-    fill_script(to, "{<lab/figures/inject.gp}", entry);
+    cgam_script_fill(to, "inject", entry);
 }
 
 /* The modes in which anything was asked: a curve without points is an error to gnuplot. */
@@ -77,15 +69,15 @@ void cgam_gates_draw(const json_t *doc, int64_t index, const cgam_figure *f, FIL
     cgam_json_add(entry, "low=%g high=%g zero=%g critical=%g least=%g modes=%p", zero / 1.5,
                   1.6 * crit, zero, crit, 1 / cgam_json_get_real(doc, "mu_max"),
                   modes_of(cgam_json_at(entry, "grid")));
-    fill_script(to, "{<lab/figures/gates.gp}", entry);
+    cgam_script_fill(to, "gates", entry);
 }
 
 void cgam_gates_draw_spectrum(const json_t *doc, int64_t index, const cgam_figure *f, FILE *to)
 {
     (void)index, (void)f;
-    fill_script(to, "{<lab/figures/spectrum.gp}",
-                cgam_json_object("rows=%s mu=%g", cgam_json_get_text(doc, "rows"),
-                                 1 / cgam_json_get_real(doc, "alpha_crit")));
+    cgam_script_fill(to, "spectrum",
+                     cgam_json_object("rows=%s mu=%g", cgam_json_get_text(doc, "rows"),
+                                      1 / cgam_json_get_real(doc, "alpha_crit")));
 }
 
 /* Held-out accuracy against the layer that P takes contexts from, beside P = I, a random P of the same spectrum, the
@@ -97,7 +89,7 @@ static void draw_fit(const json_t *doc, const char *over, FILE *to)
     for (int i = 0; i < 3; i++)
         cgam_json_put_real(entry, lines[i], cgam_json_get_real(cgam_json_at(doc, lines[i]), over));
     cgam_json_add(entry, "over=%s lowrank?=%d", over, json_is_object(cgam_json_at(doc, "ridge")));
-    fill_script(to, "{<lab/figures/fit.gp}", entry);
+    cgam_script_fill(to, "fit", entry);
 }
 
 void cgam_fit_draw_labels(const json_t *doc, int64_t index, const cgam_figure *f, FILE *to)

@@ -1,41 +1,41 @@
-/* figure.c: what all gnuplot scripts share (script.gp), and writing them. The palette survives colour blindness (Okabe
+/* figure.c: what all gnuplot scripts share (script-head.gp and others), and writing them. The palette survives colour blindness (Okabe
  * and Ito, 2008) and its line and point types survive black and white; the foot of every picture gives seed, trials and
  * parameters. */
 #include "base/env.h"
 #include "lab/figures/script.h"
 #include "lab/figures/text.h"
+#include "lab/fill.h"
 #include "lab/folder.h"
-#include "lab/template.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { STYLES = 9 }; /* line types of script.gp */
-static const char SCRIPT[] = "figures/script.gp";
-
-int cgam_script_style(int64_t k) { return (int)(k % STYLES) + 1; }
-
-const char *cgam_script_more(int64_t k, int64_t count) { return k + 1 < count ? ", \\" : ""; }
+void cgam_script_fill(FILE *to, const char *name, json_t *doc)
+{
+    char text[100];
+    snprintf(text, sizeof text, "{<lab/figures/%s.gp}", name);
+    cgam_fill(to, text, doc);
+    json_decref(doc);
+}
 
 cgam_status cgam_script_head(cgam_env *env, const char *folder, const cgam_figure *f,
                              cgam_script *p)
 {
     char path[4200];
     snprintf(path, sizeof path, "%s/%s.gp", folder, f->name);
+    p->env = env;
     cgam_status status = cgam_outfile_begin(env, path, &p->file);
     if (status != CGAM_OK) return status;
     p->to = cgam_outfile_stream(p->file);
-    cgam_template_fill(p->to, SCRIPT, "head", "name=%s caption=%s", f->name, f->caption);
+    cgam_script_fill(p->to, "script-head",
+                     cgam_json_object("name=%s caption=%s", f->name, f->caption));
     return CGAM_OK;
 }
 
 void cgam_script_begin(const cgam_figure *f, int width, int height, cgam_script *p)
 {
-    cgam_template_fill(p->to, SCRIPT, "begin",
-                       "name=%s width=%d height=%d width2=%d height2=%d width_in=%.2f "
-                       "height_in=%.2f",
-                       f->name, width, height, 2 * width, 2 * height, width / 100.0,
-                       height / 100.0);
+    cgam_script_fill(p->to, "script-begin",
+                     cgam_json_object("name=%s width=%d height=%d", f->name, width, height));
 }
 
 cgam_status cgam_script_open(cgam_env *env, const char *folder, const cgam_figure *f, int width,
@@ -48,13 +48,15 @@ cgam_status cgam_script_open(cgam_env *env, const char *folder, const cgam_figur
 
 cgam_status cgam_script_close(cgam_script *p)
 {
-    cgam_template_put(p->to, SCRIPT, "close");
-    return cgam_outfile_commit(p->file);
+    fputs("unset output\n}\n", p->to);
+    if (!cgam_json_ran_short()) return cgam_outfile_commit(p->file);
+    cgam_outfile_abandon(p->file);
+    return cgam_json_nomem(p->env, "a figure");
 }
 
 void cgam_script_panels(FILE *to, const cgam_figure *f, double foot)
 {
-    cgam_template_fill(to, SCRIPT, "panels", "caption=%s foot=%.3f", f->caption, foot);
+    cgam_script_fill(to, "script-panels", cgam_json_object("caption=%s foot=%g", f->caption, foot));
 }
 
 cgam_status cgam_figures_write(const cgam_study *study, const char *folder, cgam_figures *out)

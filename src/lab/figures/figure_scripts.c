@@ -2,7 +2,6 @@
  * what a template cannot compute; the script reads the study's CSV files. Panels are those of the paper's figures 2 and 3, then
  * ours. */
 #include "lab/figures/script.h"
-#include "lab/fill.h"
 #include "lab/table.h"
 
 #include <math.h>
@@ -36,14 +35,13 @@ void cgam_figure_fill(const cgam_study *study, const char *name, FILE *to)
 {
     const cgam_study_opts *o = &study->opts;
     const double n = (double)o->n, reach = (12 + log(n)) / o->beta;
-    char text[100];
+    char text[80];
     json_t *doc = json_object();
     json_object_update(doc, study->doc);
     cgam_json_add(doc, "even=%g low=%g high=%g shown=%p thresholds=%p", 1 / n, -0.8 * reach, reach,
                   some_of(&o->ratio), rows_json(cgam_study_find(study, "thresholds")));
-    snprintf(text, sizeof text, "{<lab/figures/%s-%s.gp}", cgam_studies[o->kind].name, name);
-    cgam_fill(to, text, doc);
-    json_decref(doc);
+    snprintf(text, sizeof text, "%s-%s", cgam_studies[o->kind].name, name);
+    cgam_script_fill(to, text, doc);
 }
 
 static double cell(const cgam_table *t, int64_t row, int64_t column)

@@ -3,7 +3,6 @@
  * template over the CSV files of the verb. */
 #include "lab/claims/models.h"
 #include "lab/figures/script.h"
-#include "lab/fill.h"
 
 #include "base/env.h"
 #include "io/array.h"
@@ -100,7 +99,6 @@ static void put_steer(json_t *to, const json_t *entry, int64_t layers)
  * compute. */
 static void fill_script(const char *name, const json_t *doc, int64_t index, FILE *to)
 {
-    char text[60];
     json_t *all = json_object(), *shots = json_object_get(doc, "shots");
     json_t *entry = json_array_get(shots, (size_t)index);
     const int64_t layers = cgam_models_layers(doc), labels = cgam_json_get_int(doc, "labels");
@@ -116,9 +114,7 @@ static void fill_script(const char *name, const json_t *doc, int64_t index, FILE
         0.8 * fmax(cgam_json_get_real(json_array_get(shots, 0), "k"), 1),
         1.25 * fmax(cgam_json_get_real(json_array_get(shots, json_array_size(shots) - 1), "k"), 1));
     put_steer(all, entry, layers);
-    snprintf(text, sizeof text, "{<lab/figures/%s.gp}", name);
-    cgam_fill(to, text, all);
-    json_decref(all);
+    cgam_script_fill(to, name, all);
 }
 
 static void put_shots(const json_t *doc, FILE *to) { fill_script("shots-data", doc, 0, to); }

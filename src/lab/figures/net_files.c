@@ -96,7 +96,7 @@ static cgam_status write_figure(cgam_env *env, const cgam_net_file *file, const 
         plain_text(cgam_net_part_name(net, i), name, sizeof name);
         /* the first six columns are time, energy, power, residual, events and winner */
         fprintf(p.to, "  'trajectory.csv' using 1:%d with lines lt %d lw 1.5 title \"%s\", \\\n",
-                7 + i, cgam_script_style(i + 1), name);
+                7 + i, (i + 1) % 9 + 1, name);
     }
     fprintf(p.to, "  'trajectory.csv' using 1:2 with lines lt 1 lw 3 title 'sum'\n");
     return cgam_script_close(&p);

@@ -5,6 +5,7 @@
 #include "lab/figures/figure.h"
 
 typedef struct cgam_script {
+    cgam_env *env;
     cgam_outfile *file;
     FILE *to;
 } cgam_script;
@@ -17,6 +18,7 @@ void cgam_script_begin(const cgam_figure *f, int width, int height, cgam_script 
 /* Both at once. */
 cgam_status cgam_script_open(cgam_env *env, const char *folder, const cgam_figure *f, int width,
                              int height, cgam_script *p);
+/* CGAM_E_NOMEM where a document of the script was incomplete. */
 cgam_status cgam_script_close(cgam_script *p);
 
 /* Several panels: what is said once belongs to the first of them alone, which ends in `unset label 1`. The line at the
@@ -24,10 +26,8 @@ cgam_status cgam_script_close(cgam_script *p);
 #define CGAM_SCRIPT_FOOT 0.022
 void cgam_script_panels(FILE *to, const cgam_figure *f, double foot);
 
-/* The gnuplot line type of the k-th curve. */
-int cgam_script_style(int64_t k);
-/* What follows the k-th of `count` parts of a plot command: ", \\", or nothing after the last. */
-const char *cgam_script_more(int64_t k, int64_t count);
+/* Fills the template figures/NAME.gp with a document, which it releases. */
+void cgam_script_fill(FILE *to, const char *name, json_t *doc);
 
 /* A figure of a study: its words, its size in points, and what goes into its script. */
 typedef struct cgam_figure_script {

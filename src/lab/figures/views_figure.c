@@ -3,13 +3,11 @@
 #include "io/array.h"
 #include "lab/figures/script.h"
 #include "lab/table.h"
-#include "lab/template.h"
 
 #include <math.h>
 #include <string.h>
 
 enum { WORDS_MAX = 40, PIECE = CGAM_PIECE_SIZE, CELL = 64, ROW = 22 };
-static const char TEMPLATE[] = "figures/views.gp";
 
 /* Letters past the Cyrillic ones become a box: the fonts at hand may lack them, and pango then draws
  * their numbers over the whole picture. */
@@ -46,16 +44,17 @@ static const char *engine_of(const json_t *doc)
 }
 
 /* Tokens along the axis, sixty at most. */
-static void token_tics(FILE *to, const json_t *tokens)
+static json_t *token_tics(const json_t *tokens)
 {
-    size_t n = json_array_size(tokens), step = (n + 59) / 60;
-    fputs("set xtics rotate by 40 right font ',10' noenhanced (", to);
-    for (size_t t = 0; t < n; t += step) {
+    json_t *tics = json_array();
+    int64_t n = (int64_t)json_array_size(tokens), step = (n + 59) / 60;
+    for (int64_t t = 0; t < n; t += step) {
         char text[PIECE];
-        const char *piece = cgam_json_get_text(json_array_get(tokens, t), "piece");
-        fprintf(to, "%s\"%s\" %zu", t ? ", " : "", cgam_piece_shown(piece, 14, text), t);
+        const char *piece = cgam_json_get_text(json_array_get(tokens, (size_t)t), "piece");
+        json_array_append_new(
+            tics, cgam_json_object("piece=%s at=%jd", cgam_piece_shown(piece, 14, text), t));
     }
-    fputs(")\n", to);
+    return tics;
 }
 
 /* The only figure of a document. */
@@ -89,21 +88,19 @@ typedef struct sheet {
     int width, height, panels;
 } sheet;
 
-static void lens_panel(FILE *to, const json_t *view, int which, sheet s, double most)
+static json_t *lens_panel(const json_t *view, int which, sheet s, double most)
 {
     enum { TOP = 14, CAPTION = 26, WORDS = 70, LEFT = 72, RIGHT = 118 };
     double share = (double)(s.height - TOP - CAPTION) / s.panels, width = s.width;
     double high = 1 - (TOP + which * share) / s.height, low = high - (share - WORDS) / s.height;
-    cgam_template_fill(to, TEMPLATE, "lens panel",
-                       "high=%.3f low=%.3f left=%.3f right=%.3f tokens=%g layers=%g most=%.4g "
-                       "bar=%.3f bar_width=%.3f bar_height=%.3f",
-                       high, low, LEFT / width, 1 - RIGHT / width,
-                       (double)count_of(view, "tokens") - 0.5,
-                       (double)count_of(view, "layers") - 0.5, most, 1 - (RIGHT - 12) / width,
-                       24 / width, high - low);
-    token_tics(to, json_object_get(view, "tokens"));
-    cgam_template_fill(to, TEMPLATE, "lens plot", "file=%s which=%d",
-                       which ? "lens_compare.csv" : "lens.csv", which);
+    json_t *panel = cgam_json_object(
+        "high=%g low=%g left=%g right=%g bar=%g bar_width=%g bar_height=%g", high, low,
+        LEFT / width, 1 - RIGHT / width, 1 - (RIGHT - 12) / width, 24 / width, high - low);
+    cgam_json_add(panel, "tokens_high=%g layers_high=%g most=%g file=%s tics=%p",
+                  (double)count_of(view, "tokens") - 0.5, (double)count_of(view, "layers") - 0.5,
+                  most, which ? "lens_compare.csv" : "lens.csv",
+                  token_tics(json_object_get(view, "tokens")));
+    return panel;
 }
 
 cgam_status cgam_lens_figures_write(cgam_env *env, const json_t *doc, const char *folder,
@@ -130,10 +127,10 @@ cgam_status cgam_lens_figures_write(cgam_env *env, const json_t *doc, const char
     for (int i = 0; i < panels; i++) put_words(p.to, views[i], i);
     cgam_script_begin(f, width, height, &p);
     cgam_script_panels(p.to, f, 9.0 / height);
-    cgam_template_put(p.to, TEMPLATE, "lens");
+    json_t *list = json_array();
     for (int i = 0; i < panels; i++)
-        lens_panel(p.to, views[i], i, (sheet){width, height, panels}, most);
-    cgam_template_put(p.to, TEMPLATE, "end");
+        json_array_append_new(list, lens_panel(views[i], i, (sheet){width, height, panels}, most));
+    cgam_script_fill(p.to, "lens", cgam_json_object("panels=%p", list));
     return cgam_script_close(&p);
 }
 
@@ -156,22 +153,14 @@ cgam_status cgam_trace_figures_write(cgam_env *env, const json_t *doc, const cha
     cgam_status status = cgam_script_open(env, folder, f, width, height, &p);
     if (status != CGAM_OK) return status;
     cgam_script_panels(p.to, f, 0.012);
-    cgam_template_fill(p.to, TEMPLATE, "trace", "tokens=%g layers=%g", (double)n - 0.5,
-                       (double)layers - 0.5);
-    token_tics(p.to, tokens);
-    cgam_template_put(p.to, TEMPLATE, "trace second");
-    cgam_template_put(p.to, TEMPLATE, "end");
+    cgam_script_fill(p.to, "trace",
+                     cgam_json_object("tokens_high=%g layers_high=%g tics=%p", (double)n - 0.5,
+                                      (double)layers - 0.5, token_tics(tokens)));
     return cgam_script_close(&p);
 }
 
 /* ---- Landscape: energies against basins, without a context and under one, side by side. Minima are discs, those with
  * a basin worth a name with their winner, saddles open triangles; both at energies above the lowest of the side. */
-static void landscape_panel(FILE *to, int context, const char *title, double left, double right)
-{
-    cgam_template_fill(to, TEMPLATE, "landscape panel", "left=%.3f right=%.3f title=%s context=%d",
-                       left, right, title, context);
-}
-
 cgam_status cgam_landscape_figures_write(cgam_env *env, const json_t *doc, const char *folder,
                                          cgam_figures *out)
 {
@@ -184,13 +173,7 @@ cgam_status cgam_landscape_figures_write(cgam_env *env, const json_t *doc, const
     cgam_script p;
     cgam_status status = cgam_script_open(env, folder, f, both ? 900 : 560, 420, &p);
     if (status != CGAM_OK) return status;
-    cgam_template_put(p.to, TEMPLATE, "landscape");
-    for (int context = 0; context <= both; context++)
-        cgam_template_fill(p.to, TEMPLATE, "landscape height", "context=%d", context);
-    cgam_template_put(p.to, TEMPLATE, "landscape ranges");
-    landscape_panel(p.to, 0, both ? "without context" : "", both ? 0.1 : 0.16, both ? 0.49 : 0.96);
-    if (both) landscape_panel(p.to, 1, "under the context", 0.6, 0.99);
-    cgam_template_put(p.to, TEMPLATE, "end");
+    cgam_script_fill(p.to, "landscape", cgam_json_object("context?=%d", both));
     return cgam_script_close(&p);
 }
 

@@ -1,5 +1,3 @@
-The beginning of every script: files, palette and the line at the foot.
-### head
 # {name}.gp: draws {name}.svg, .png and .pdf from the CSV files beside it:  gnuplot {name}.gp
 set encoding utf8
 set datafile separator ','
@@ -21,15 +19,3 @@ set grid ytics lc rgb '#dddddd' lw 1 dt 1
 set key font ',12' samplen 3 spacing 1.1
 set bmargin 5.4
 set label 1 "{caption}" at screen 0.01, screen 0.022 font ',9' tc rgb '#555555'
-### begin
-do for [kind in 'svg png pdf'] {
-if (kind eq 'svg') { set terminal svg size {width},{height} dynamic enhanced font 'DejaVu Sans,14' background 'white' }
-if (kind eq 'png') { set terminal pngcairo size {width2},{height2} enhanced font 'DejaVu Sans,14' fontscale 1.6 linewidth 1.6 pointscale 1.6 background 'white' }
-if (kind eq 'pdf') { set terminal pdfcairo size {width_in}in,{height_in}in enhanced font 'DejaVu Sans,14' fontscale 0.72 background 'white' }
-set output prefix.'{name}.'.kind
-### close
-unset output
-}
-### panels
-set multiplot
-set label 1 "{caption}" at screen 0.01, screen {foot} font ',9' tc rgb '#555555'
