@@ -81,24 +81,18 @@ static cgam_status write_figure(cgam_env *env, const cgam_net_file *file, const 
              cgam_net_describe(net).layers, cgam_net_synapses(net));
     cgam_status status = cgam_script_open(env, folder, f, 900, 560, &p);
     if (status != CGAM_OK) return status;
-    fprintf(p.to, "set xlabel 't'\nset ylabel 'energy'\nset key outside right center noenhanced\n");
+    json_t *changes = json_array(), *parts = json_array();
     for (int i = 0; i < file->flow.clamp_count; i++) {
         const double ends[] = {file->flow.clamps[i].from, file->flow.clamps[i].to};
         for (int k = 0; k < 2; k++)
             if (ends[k] > 0 && ends[k] < file->flow.t_end)
-                fprintf(p.to,
-                        "set arrow from %.17g, graph 0 to %.17g, graph 1 nohead dt '.' lc rgb "
-                        "'#888888'\n",
-                        ends[k], ends[k]);
+                json_array_append_new(changes, cgam_json_real(ends[k]));
     }
-    fprintf(p.to, "plot \\\n");
     for (int i = 0; i < cgam_net_describe(net).parts; i++) {
         plain_text(cgam_net_part_name(net, i), name, sizeof name);
-        /* the first six columns are time, energy, power, residual, events and winner */
-        fprintf(p.to, "  'trajectory.csv' using 1:%d with lines lt %d lw 1.5 title \"%s\", \\\n",
-                7 + i, (i + 1) % 9 + 1, name);
+        json_array_append_new(parts, cgam_json_lossy(name));
     }
-    fprintf(p.to, "  'trajectory.csv' using 1:2 with lines lt 1 lw 3 title 'sum'\n");
+    cgam_script_fill(p.to, "energies", cgam_json_object("changes=%p parts=%p", changes, parts));
     return cgam_script_close(&p);
 }
 
