@@ -43,7 +43,7 @@ static bool is_list(const cgam_param *p)
 }
 
 /* The index of a parameter, -1 = there is none of that name. */
-static int find(const cgam_args *args, const char *name, size_t length)
+static int find_index(const cgam_args *args, const char *name, size_t length)
 {
     for (int i = 0; i < args->count; i++) {
         const char *have = args->slots[i].param->name;
@@ -96,7 +96,7 @@ static cgam_status fail_choice(cgam_env *env, const cgam_param *p, const char *t
                      near.best ? "?" : "");
 }
 
-static cgam_status append(cgam_args *args, slot *s, const void *item, size_t size)
+static cgam_status append_item(cgam_args *args, slot *s, const void *item, size_t size)
 {
     if (s->count == s->room) {
         int64_t room = s->room ? 2 * s->room : 4;
@@ -112,7 +112,7 @@ static cgam_status append(cgam_args *args, slot *s, const void *item, size_t siz
 }
 
 /* One value, of a list or alone. `text` stays. */
-static cgam_status add(cgam_args *args, slot *s, const char *text)
+static cgam_status add_value(cgam_args *args, slot *s, const char *text)
 {
     cgam_env *env = args->env;
     const cgam_param *p = s->param;
@@ -128,14 +128,14 @@ static cgam_status add(cgam_args *args, slot *s, const char *text)
             return cgam_fail(env, CGAM_E_ARG, "%s: '%s' is not an integer%s", p->name, text,
                              is_list(p) ? "; a list is written like 0,1,4" : "");
         status = check_range(env, p, (double)integer);
-        return status == CGAM_OK ? append(args, s, &integer, sizeof integer) : status;
+        return status == CGAM_OK ? append_item(args, s, &integer, sizeof integer) : status;
     case CGAM_REAL:
     case CGAM_REALS:
         if (!is_real(text, &real))
             return cgam_fail(env, CGAM_E_ARG, "%s: '%s' is not a finite number%s", p->name, text,
                              is_list(p) ? "; a list is written like 0,0.5,1" : "");
         status = check_range(env, p, real);
-        return status == CGAM_OK ? append(args, s, &real, sizeof real) : status;
+        return status == CGAM_OK ? append_item(args, s, &real, sizeof real) : status;
     case CGAM_CHOICE:
     case CGAM_WORDS:
         if (cgam_field_word(p, NULL, &length) && cgam_field_choice(p, text) < 0)
@@ -147,10 +147,10 @@ static cgam_status add(cgam_args *args, slot *s, const char *text)
         return cgam_fail(env, CGAM_E_ARG, "%s: invalid value '%s' (%.*s)", p->name, text,
                          (int)strcspn(p->help, ";"), p->help);
     if (!*text) return cgam_fail(env, CGAM_E_ARG, "%s: the value is empty", p->name);
-    return append(args, s, &text, sizeof text);
+    return append_item(args, s, &text, sizeof text);
 }
 
-static char *keep(cgam_args *args, const char *text)
+static char *copy_text(cgam_args *args, const char *text)
 {
     size_t size = strlen(text) + 1;
     copy *c = cgam_alloc(args->env, 1, sizeof *c + size);
@@ -161,27 +161,27 @@ static char *keep(cgam_args *args, const char *text)
 }
 
 /* Takes a text apart and adds its values. */
-static cgam_status take(cgam_args *args, slot *s, const char *text)
+static cgam_status parse_values(cgam_args *args, slot *s, const char *text)
 {
-    s->text = keep(args, text);
-    char *at = keep(args, text);
+    s->text = copy_text(args, text);
+    char *at = copy_text(args, text);
     if (!s->text || !at) return cgam_fail_nomem(args->env, "the value of a parameter");
     bool numbers = s->param->kind != CGAM_WORDS && s->param->kind != CGAM_CHOICE;
     if (numbers && cgam_field_choice(s->param, text) >= 0)
         return CGAM_OK; /* a word in their place */
-    if (!is_list(s->param)) return add(args, s, at);
+    if (!is_list(s->param)) return add_value(args, s, at);
     cgam_status status = CGAM_OK;
     for (char *next = at; next && status == CGAM_OK; at = next) {
         next = strchr(at, ',');
         if (next) *next++ = 0;
         if (numbers) at += strspn(at, " ");
-        status = add(args, s, at);
+        status = add_value(args, s, at);
     }
     return status;
 }
 
 /* Marks that the user has said something about a parameter. */
-static cgam_status claim(cgam_args *args, slot *s)
+static cgam_status mark_given(cgam_args *args, slot *s)
 {
     if (s->given && !s->param->many)
         return cgam_fail(args->env, CGAM_E_ARG, "%s is given twice", s->param->name);
@@ -189,7 +189,7 @@ static cgam_status claim(cgam_args *args, slot *s)
     return CGAM_OK;
 }
 
-static cgam_status set(cgam_args *args, slot *s, const char *text)
+static cgam_status set_value(cgam_args *args, slot *s, const char *text)
 {
     const cgam_param *p = s->param;
     if (!text) text = p->bare;
@@ -197,11 +197,12 @@ static cgam_status set(cgam_args *args, slot *s, const char *text)
         return cgam_fail(args->env, CGAM_E_ARG, "%s takes no value", p->name);
     if (p->kind != CGAM_FLAG && !text)
         return cgam_fail(args->env, CGAM_E_ARG, "%s needs a value: %s", p->name, p->value);
-    cgam_status status = claim(args, s);
-    return status == CGAM_OK && text ? take(args, s, text) : status;
+    cgam_status status = mark_given(args, s);
+    return status == CGAM_OK && text ? parse_values(args, s, text) : status;
 }
 
-static cgam_status unknown(cgam_args *args, const char *name, size_t length, const char *dashes)
+static cgam_status fail_unknown(cgam_args *args, const char *name, size_t length,
+                                const char *dashes)
 {
     char typed[64];
     snprintf(typed, sizeof typed, "%.*s", (int)length, name);
@@ -232,8 +233,9 @@ cgam_status cgam_args_new(cgam_env *env, const cgam_verb *verb, cgam_args **out)
 
 cgam_status cgam_args_set(cgam_args *args, const char *name, const char *text)
 {
-    int k = find(args, name, strlen(name));
-    return k >= 0 ? set(args, &args->slots[k], text) : unknown(args, name, strlen(name), "");
+    int k = find_index(args, name, strlen(name));
+    return k >= 0 ? set_value(args, &args->slots[k], text)
+                  : fail_unknown(args, name, strlen(name), "");
 }
 
 cgam_status cgam_args_finish(cgam_args *args)
@@ -242,7 +244,7 @@ cgam_status cgam_args_finish(cgam_args *args)
     for (int i = 0; i < args->count && status == CGAM_OK; i++) {
         slot *s = &args->slots[i];
         if (s->given) continue;
-        if (s->param->fallback) status = take(args, s, s->param->fallback);
+        if (s->param->fallback) status = parse_values(args, s, s->param->fallback);
         else if (s->param->required)
             status = cgam_fail(args->env, CGAM_E_ARG, "%s is missing; see: cgam help %s",
                                s->param->name, args->verb->name);
@@ -268,21 +270,21 @@ static cgam_status take_option(cgam_args *args, int argc, const char *const *arg
 {
     const char *name = argv[*at] + 2, *text = NULL;
     size_t length = strcspn(name, "=");
-    int k = find(args, name, length);
+    int k = find_index(args, name, length);
     if (k < 0 || cgam_param_positional(args->slots[k].param))
-        return unknown(args, name, length, "--");
+        return fail_unknown(args, name, length, "--");
     slot *s = &args->slots[k];
     if (name[length]) text = name + length + 1;
     else if (s->param->kind != CGAM_FLAG && *at + 1 < argc) {
         const char *next = argv[*at + 1];
         bool option =
-            strncmp(next, "--", 2) == 0 && find(args, next + 2, strcspn(next + 2, "=")) >= 0;
+            strncmp(next, "--", 2) == 0 && find_index(args, next + 2, strcspn(next + 2, "=")) >= 0;
         /* of words that may be left out, only they are taken */
         bool other = s->param->bare && s->param->kind == CGAM_CHOICE &&
                      cgam_field_choice(s->param, next) < 0;
         if (!option && !other) text = argv[++*at];
     }
-    return set(args, s, text);
+    return set_value(args, s, text);
 }
 
 static cgam_status take_positional(cgam_args *args, const char *word)
@@ -290,14 +292,14 @@ static cgam_status take_positional(cgam_args *args, const char *word)
     for (int i = 0; i < args->count; i++) {
         slot *s = &args->slots[i];
         if (cgam_param_positional(s->param) && (!s->given || s->param->many))
-            return set(args, s, word);
+            return set_value(args, s, word);
     }
     return cgam_fail(args->env, CGAM_E_ARG, "'%s' is one argument too many; see: cgam help %s",
                      word, args->verb->name);
 }
 
 /* Hands args out, or frees them. */
-static cgam_status done(cgam_args *args, cgam_status status, cgam_args **out)
+static cgam_status hand_out(cgam_args *args, cgam_status status, cgam_args **out)
 {
     if (status == CGAM_OK) status = cgam_args_finish(args);
     *out = status == CGAM_OK ? args : NULL;
@@ -317,7 +319,7 @@ cgam_status cgam_args_parse(cgam_env *env, const cgam_verb *verb, int argc, cons
             status = take_option(args, argc, argv, &i);
         else status = take_positional(args, argv[i]);
     }
-    return done(args, status, out);
+    return hand_out(args, status, out);
 }
 
 /* ---- from JSON -------------------------------------------------------------------------------- */
@@ -340,7 +342,7 @@ static cgam_status set_json(cgam_args *args, slot *s, const json_t *value)
     if (p->kind == CGAM_FLAG || (p->bare && json_is_boolean(value))) {
         if (!json_is_boolean(value))
             return cgam_fail(args->env, CGAM_E_ARG, "%s: true or false is expected", p->name);
-        return json_is_true(value) ? set(args, s, NULL) : CGAM_OK;
+        return json_is_true(value) ? set_value(args, s, NULL) : CGAM_OK;
     }
     if (p->writes && json_is_false(value) &&
         !p->required) { /* write nothing, whatever the default */
@@ -355,13 +357,13 @@ static cgam_status set_json(cgam_args *args, slot *s, const json_t *value)
             return cgam_fail(args->env, CGAM_E_ARG, "%s: a number or text%s is expected", p->name,
                              is_list(p) || p->many ? ", or an array of these," : "");
         if (!array || !is_list(p)) {
-            status = set(args, s, word);
+            status = set_value(args, s, word);
             continue;
         }
         /* One item of a list: a comma in it is its own. */
         s->given = true;
-        s->text = keep(args, word);
-        status = s->text ? add(args, s, s->text) : cgam_fail_nomem(args->env, "a value");
+        s->text = copy_text(args, word);
+        status = s->text ? add_value(args, s, s->text) : cgam_fail_nomem(args->env, "a value");
     }
     if (array && json_array_size(value) == 0)
         return cgam_fail(args->env, CGAM_E_ARG, "%s: the array is empty", p->name);
@@ -377,33 +379,36 @@ cgam_status cgam_args_json(cgam_env *env, const cgam_verb *verb, json_t *object,
     void *it = json_object_iter(object);
     for (; it && status == CGAM_OK; it = json_object_iter_next(object, it)) {
         const char *name = json_object_iter_key(it);
-        int k = find(args, name, strlen(name));
+        int k = find_index(args, name, strlen(name));
         status = k >= 0 ? set_json(args, &args->slots[k], json_object_iter_value(it))
-                        : unknown(args, name, strlen(name), "");
+                        : fail_unknown(args, name, strlen(name), "");
     }
-    return done(args, status, out);
+    return hand_out(args, status, out);
 }
 
 /* ---- reading ---------------------------------------------------------------------------------- */
 
-static const slot *get(const cgam_args *args, const char *name)
+static const slot *slot_of(const cgam_args *args, const char *name)
 {
-    int k = find(args, name, strlen(name));
+    int k = find_index(args, name, strlen(name));
     assert(k >= 0); /* a verb reads what is in its table */
     return &args->slots[k];
 }
 
 bool cgam_args_known(const cgam_args *args, const char *name)
 {
-    return find(args, name, strlen(name)) >= 0;
+    return find_index(args, name, strlen(name)) >= 0;
 }
 
-bool cgam_args_given(const cgam_args *args, const char *name) { return get(args, name)->given; }
-bool cgam_args_flag(const cgam_args *args, const char *name) { return get(args, name)->given; }
-int64_t cgam_args_count(const cgam_args *args, const char *name) { return get(args, name)->count; }
+bool cgam_args_given(const cgam_args *args, const char *name) { return slot_of(args, name)->given; }
+bool cgam_args_flag(const cgam_args *args, const char *name) { return slot_of(args, name)->given; }
+int64_t cgam_args_count(const cgam_args *args, const char *name)
+{
+    return slot_of(args, name)->count;
+}
 const char *cgam_args_text(const cgam_args *args, const char *name)
 {
-    return get(args, name)->text;
+    return slot_of(args, name)->text;
 }
 
 bool cgam_args_is(const cgam_args *args, const char *name, const char *word)
@@ -414,14 +419,14 @@ bool cgam_args_is(const cgam_args *args, const char *name, const char *word)
 
 int cgam_args_choice(const cgam_args *args, const char *name)
 {
-    const slot *s = get(args, name);
+    const slot *s = slot_of(args, name);
     return s->text ? cgam_field_choice(s->param, s->text) : -1;
 }
 
 #define LIST_OF(function_, type_)                                                                  \
     int64_t function_(const cgam_args *args, const char *name, type_ **values)                     \
     {                                                                                              \
-        const slot *s = get(args, name);                                                           \
+        const slot *s = slot_of(args, name);                                                       \
         *values = s->items;                                                                        \
         return s->count;                                                                           \
     }
@@ -454,7 +459,7 @@ double cgam_args_real(const cgam_args *args, const char *name)
 
 static void fill_field(const cgam_args *args, const cgam_field *f, void *opts)
 {
-    const slot *s = get(args, f->name);
+    const slot *s = slot_of(args, f->name);
     void *at = (char *)opts + f->offset;
     const char *text = s->text;
     int word = text ? cgam_field_choice(f, text) : -1;
@@ -485,14 +490,14 @@ static void fill_field(const cgam_args *args, const cgam_field *f, void *opts)
 void cgam_args_fill(const cgam_args *args, const cgam_field *rows, void *opts)
 {
     for (const cgam_field *f = rows; *f->name; f++)
-        if (f->type && find(args, f->name, strlen(f->name)) >= 0) fill_field(args, f, opts);
+        if (f->type && find_index(args, f->name, strlen(f->name)) >= 0) fill_field(args, f, opts);
 }
 
 void cgam_args_put(const cgam_args *args, const char *names, json_t *doc)
 {
     while (*names) {
         size_t length = strcspn(names, " ");
-        const slot *s = &args->slots[find(args, names, length)];
+        const slot *s = &args->slots[find_index(args, names, length)];
         const char *name = s->param->name;
         if (s->param->kind == CGAM_FLAG) cgam_json_put_bool(doc, name, s->given);
         else if (s->count && s->param->kind == CGAM_INT)

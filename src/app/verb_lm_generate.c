@@ -16,7 +16,8 @@ static const cgam_param params[] = {
 };
 
 /* Shows text on a terminal as it comes. */
-static cgam_status show(void *user, int64_t which, const cgam_lm_token *token, const char *text)
+static cgam_status show_token(void *user, int64_t which, const cgam_lm_token *token,
+                              const char *text)
 {
     (void)which, (void)token;
     const cgam_call *call = user;
@@ -120,7 +121,7 @@ static cgam_status generate_text(cgam_call *call)
     cgam_lm_generate_opts o = cgam_lm_generate_opts_default();
     cgam_args_fill(call->args, cgam_lm_generate_opts_rows, &o);
     if (call->live) {
-        o.each = show;
+        o.each = show_token;
         o.user = call;
     }
     cgam_status status = cgam_lm_of(call, &lm);

@@ -66,7 +66,8 @@ static void put_view(json_t *doc, const cgam_lm *lm, const cgam_lens_view *v)
     cgam_json_put(doc, "top", top);
 }
 
-static cgam_status leave(cgam_call *call, const char *out, const cgam_lens_view *views, int count)
+static cgam_status leave_views(cgam_call *call, const char *out, const cgam_lens_view *views,
+                               int count)
 {
     json_t *files = json_array();
     cgam_status status = CGAM_OK;
@@ -115,7 +116,7 @@ static cgam_status run_lens(cgam_call *call)
             put_view(other, lm, &views[1]);
             cgam_json_put(call->doc, "compare", other);
         }
-        if (out) status = leave(call, out, views, count);
+        if (out) status = leave_views(call, out, views, count);
     }
     for (int i = 0; i < 2; i++) cgam_lens_view_free(call->env, &views[i]);
     cgam_lm_done(call, lm);

@@ -37,7 +37,7 @@ static void put_trace(cgam_call *call, const cgam_lm *lm, const cgam_lm_trace *t
                   cgam_word(cgam_lm_stop_words, t->text.stop));
 }
 
-static cgam_status leave(cgam_call *call, const char *out, const cgam_lm_trace *t)
+static cgam_status leave_trace(cgam_call *call, const char *out, const cgam_lm_trace *t)
 {
     json_t *files = json_array();
     cgam_status status = cgam_trace_table_write(call->env, out, t);
@@ -73,7 +73,7 @@ static cgam_status trace(cgam_call *call, cgam_lm *lm, const cgam_edit_set *set,
     cgam_json_add(call->doc, "engine=%s prompt_tokens=%jd", o.text.exact ? "exact" : "llama",
                   s->prompt[0].count);
     put_trace(call, lm, &t);
-    if (out) status = leave(call, out, &t);
+    if (out) status = leave_trace(call, out, &t);
     cgam_lm_trace_free(lm, &t);
     return status;
 }

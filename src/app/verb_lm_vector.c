@@ -66,7 +66,7 @@ static cgam_status from_contrast(cgam_call *call, const cgam_lm_study_opts *opts
     return status;
 }
 
-static cgam_status save(cgam_call *call, const cgam_vector *v, const char *hint)
+static cgam_status save_vector(cgam_call *call, const cgam_vector *v, const char *hint)
 {
     int left_out;
     const char *path = cgam_args_text(call->args, "out");
@@ -105,7 +105,7 @@ static cgam_status make_vector(cgam_call *call)
     } else if (contrast) status = from_contrast(call, &opts, &v, hint, sizeof hint);
     else status = from_data(call, &opts, &v, hint, sizeof hint);
     cgam_line_clear(&line);
-    if (status == CGAM_OK) status = save(call, v, hint);
+    if (status == CGAM_OK) status = save_vector(call, v, hint);
     cgam_vector_free(v);
     return status;
 }

@@ -120,7 +120,7 @@ static cgam_status take_options(cgam_call *call, cgam_study_kind kind, cgam_stud
 
 /* ---- Running --------------------------------------------------------------------------------- */
 /* Adds the keys of a JSON text to the document. */
-static cgam_status merge(cgam_call *call, const char *text)
+static cgam_status merge_text(cgam_call *call, const char *text)
 {
     json_t *doc;
     cgam_status status = cgam_json_parse(call->env, "summary", text, strlen(text), &doc);
@@ -135,7 +135,7 @@ static cgam_status one_trial(cgam_call *call, const cgam_study_opts *o)
     char *text;
     cgam_status status =
         cgam_study_trial(call->env, o, cgam_args_int(call->args, "only-trial"), &text);
-    if (status == CGAM_OK) status = merge(call, text);
+    if (status == CGAM_OK) status = merge_text(call, text);
     cgam_text_free(call->env, text);
     return status;
 }
@@ -173,7 +173,7 @@ static cgam_status run_kind(cgam_call *call, cgam_study_kind kind)
     cgam_line_clear(&bar);
     if (!writes) out = NULL;
     if (status == CGAM_OK && out) status = cgam_results_write(study, out);
-    if (status == CGAM_OK) status = merge(call, study->json);
+    if (status == CGAM_OK) status = merge_text(call, study->json);
     if (status == CGAM_OK && out && cgam_args_is(call->args, "figures", "yes")) {
         cgam_figures figures;
         status = cgam_figures_write(study, out, &figures);

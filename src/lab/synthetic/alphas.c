@@ -12,7 +12,7 @@ void cgam_alphas_span(cgam_alphas *set, double low, double high, int64_t count)
 }
 
 /* Sorted, each once, without what is below 0. */
-static void order(cgam_alphas *set)
+static void sort_unique(cgam_alphas *set)
 {
     int64_t kept = 0;
     cgam_sort(set->at, set->count);
@@ -25,7 +25,7 @@ static void order(cgam_alphas *set)
 void cgam_alphas_tidy(cgam_alphas *set)
 {
     for (int64_t i = 0; i < set->count; i++) set->at[i] = rint(set->at[i] * 1e4) / 1e4;
-    order(set);
+    sort_unique(set);
 }
 
 void cgam_alphas_competition(cgam_alphas *set, double alpha_crit)
@@ -48,7 +48,7 @@ void cgam_alphas_given(cgam_alphas *set, cgam_list list)
 {
     for (set->count = 0; set->count < list.count; set->count++)
         set->at[set->count] = list.values[set->count];
-    order(set);
+    sort_unique(set);
 }
 
 cgam_status cgam_alphas_critical(cgam_study *study, int stream, double *alpha_crit)

@@ -122,7 +122,8 @@ static cgam_status run_trial(cgam_study *study, const cgam_problem *p, double *r
     return status;
 }
 
-static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, double *record)
+static cgam_status count_block(cgam_study *study, void *arg, void *opened, int64_t i,
+                               double *record)
 {
     (void)arg;
     (void)opened;
@@ -136,7 +137,7 @@ static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, 
     return status;
 }
 
-static cgam_status tables(cgam_study *study, void *arg, const cgam_blocks *b)
+static cgam_status make_tables(cgam_study *study, void *arg, const cgam_blocks *b)
 {
     (void)arg;
     const cgam_study_opts *o = &study->opts;
@@ -182,8 +183,8 @@ cgam_status cgam_annealing_run(cgam_study *study)
 {
     cgam_blocks b = {.count = study->opts.trials,
                      .record = cells_of(&study->opts) * ARMS * COUNTS,
-                     .block = block,
-                     .tables = tables};
+                     .block = count_block,
+                     .tables = make_tables};
     return cgam_blocks_run(study, &b);
 }
 

@@ -59,7 +59,7 @@ static cgam_status room_open(cgam_study *study, void *arg, void *opened)
     return cgam_trial_room(study, sizeof slices / sizeof *slices, slices);
 }
 
-static cgam_status draw(cgam_study *study, int64_t first, room *w)
+static cgam_status draw_bundle(cgam_study *study, int64_t first, room *w)
 {
     const cgam_study_opts *o = &study->opts;
     for (int l = 0; l < study->lanes->width; l++)
@@ -71,8 +71,8 @@ static cgam_status draw(cgam_study *study, int64_t first, room *w)
 }
 
 /* When the winner should have 1 - delta by theorem 3.3 with B = 0; t_cap where that is later. */
-static void horizons(const cgam_study_opts *o, const cgam_banks *b, double alpha,
-                     const double *lead, double *t)
+static void set_horizons(const cgam_study_opts *o, const cgam_banks *b, double alpha,
+                         const double *lead, double *t)
 {
     double L = log1p(-o->delta) + log((double)(o->n - 1)) - log(o->delta);
     for (int l = 0; l < b->g.width; l++) {
@@ -84,12 +84,12 @@ static void horizons(const cgam_study_opts *o, const cgam_banks *b, double alpha
 
 /* Gates over scale and peak of the bundle at one alpha; p only when wanted. t is NAN where they
  * rest. */
-static void gates(const cgam_study *study, double alpha, room *w, double *p)
+static void make_gates(const cgam_study *study, double alpha, room *w, double *p)
 {
     const cgam_study_opts *o = &study->opts;
     const cgam_bundle *g = &w->banks->g;
     double *f0 = w->f + g->m * g->width;
-    horizons(o, w->banks, alpha, w->lead, w->t);
+    set_horizons(o, w->banks, alpha, w->lead, w->t);
     cgam_banks_weights(w->banks, alpha, w->t, w->f, f0, w->scale);
     study->lanes->compose(g, w->f, f0, w->s);
     study->lanes->peak(g->n, o->beta, w->s, w->scale, w->peak, p);
@@ -97,7 +97,8 @@ static void gates(const cgam_study *study, double alpha, room *w, double *p)
         if (cgam_banks_subcritical(w->banks, l, alpha)) w->t[l] = NAN;
 }
 
-static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, double *record)
+static cgam_status count_block(cgam_study *study, void *arg, void *opened, int64_t i,
+                               double *record)
 {
     const setup *u = arg;
     room *w = opened;
@@ -107,17 +108,17 @@ static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, 
     double *above = record + 2 * u->alphas.count, *example = above + 3;
     memset(record, 0, (size_t)u->record * sizeof *record);
     for (int64_t from = first; from < end; from += width) {
-        cgam_status status = draw(study, from, w);
+        cgam_status status = draw_bundle(study, from, w);
         if (status != CGAM_OK) return status;
         int count = end - from < width ? (int)(end - from) : width;
         for (int64_t k = 0; k < u->alphas.count; k++) {
             if (cgam_interrupted(study->env)) return CGAM_E_INTERRUPTED;
-            gates(study, u->alphas.at[k], w, NULL);
+            make_gates(study, u->alphas.at[k], w, NULL);
             for (int l = 0; l < count; l++)
                 cgam_record_add(&record[2 * k], &record[2 * k + 1], from - first + l + 1,
                                 w->peak[l]);
         }
-        gates(study, u->alpha_crit, w, w->p);
+        make_gates(study, u->alpha_crit, w, w->p);
         for (int l = 0; l < count; l++) {
             int64_t more = 0;
             for (int64_t j = 0; j < o->n; j++) more += w->p[j * width + l] > 1 / (double)o->n;
@@ -130,7 +131,7 @@ static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, 
     return CGAM_OK;
 }
 
-static cgam_status tables(cgam_study *study, void *arg, const cgam_blocks *b)
+static cgam_status make_tables(cgam_study *study, void *arg, const cgam_blocks *b)
 {
     const setup *u = arg;
     const cgam_study_opts *o = &study->opts;
@@ -191,8 +192,8 @@ cgam_status cgam_competition_run(cgam_study *study)
                      .room = sizeof(room),
                      .open = room_open,
                      .close = room_close,
-                     .block = block,
-                     .tables = tables,
+                     .block = count_block,
+                     .tables = make_tables,
                      .arg = &u};
     return status == CGAM_OK ? cgam_blocks_run(study, &b) : status;
 }
@@ -205,13 +206,13 @@ cgam_status cgam_competition_trial(cgam_study *study, int64_t k, json_t *doc)
     room opened = {0}, *w = &opened;
     cgam_status status = prepare(study, &u);
     if (status == CGAM_OK) status = room_open(study, &u, w);
-    if (status == CGAM_OK) status = draw(study, k - lane, w);
+    if (status == CGAM_OK) status = draw_bundle(study, k - lane, w);
     if (status == CGAM_OK) {
         const cgam_bundle *g = &w->banks->g;
         json_t *list = json_array();
         for (int64_t j = 0; j < u.alphas.count; j++) {
             json_t *at = json_object();
-            gates(study, u.alphas.at[j], w, w->p);
+            make_gates(study, u.alphas.at[j], w, w->p);
             cgam_json_add(at, "alpha=%g t_end=%g peak=%g", u.alphas.at[j], w->t[lane],
                           w->peak[lane]);
             for (int64_t i = lane; i < o->n * width; i += width) w->s[i] *= w->scale[lane];

@@ -229,7 +229,8 @@ cgam_status cgam_convergence_check(cgam_env *env, const cgam_study_opts *o)
                      (long long)cells_of(o), CGAM_STREAM_CELLS);
 }
 
-static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, double *record)
+static cgam_status count_block(cgam_study *study, void *arg, void *opened, int64_t i,
+                               double *record)
 {
     (void)arg;
     const cgam_study_opts *o = &study->opts;
@@ -249,7 +250,7 @@ static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, 
     return status;
 }
 
-static cgam_status tables(cgam_study *study, void *arg, const cgam_blocks *b)
+static cgam_status make_tables(cgam_study *study, void *arg, const cgam_blocks *b)
 {
     (void)arg;
     const cgam_study_opts *o = &study->opts;
@@ -297,8 +298,8 @@ cgam_status cgam_convergence_run(cgam_study *study)
                      .room = sizeof(room),
                      .open = room_open,
                      .close = room_close,
-                     .block = block,
-                     .tables = tables};
+                     .block = count_block,
+                     .tables = make_tables};
     return cgam_blocks_run(study, &b);
 }
 

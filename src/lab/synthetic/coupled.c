@@ -41,7 +41,7 @@ void cgam_coupling_close(cgam_study *study, cgam_coupling *c)
     cgam_free(study->env, c->at);
 }
 
-static void merge(cgam_alphas *into, const cgam_alphas *from)
+static void add_alphas(cgam_alphas *into, const cgam_alphas *from)
 {
     for (int64_t i = 0; i < from->count; i++) {
         int64_t k = into->count;
@@ -75,7 +75,7 @@ cgam_status cgam_coupling_open(cgam_study *study, cgam_coupling *c)
                 cgam_alphas_span(&c->own[k], middle - DENSE_REACH, middle + DENSE_REACH, DENSE);
             cgam_alphas_tidy(&c->own[k]);
         }
-        merge(&c->all, &c->own[k]);
+        add_alphas(&c->all, &c->own[k]);
         c->at[k + 1] = c->at[k] + CGAM_COUPLED_SUMS * c->own[k].count;
     }
     for (int64_t k = 0; k < lambdas; k++)
@@ -209,8 +209,8 @@ static void transients(const cgam_study *study, double alpha, double lambda, con
 }
 
 /* Lane l of the point, from the arrays of the method that found it. */
-static void keep(const cgam_bundle *g, int l, const double *s, double s_unit, const double *r,
-                 const double *p, cgam_coupling_room *w)
+static void copy_lane(const cgam_bundle *g, int l, const double *s, double s_unit, const double *r,
+                      const double *p, cgam_coupling_room *w)
 {
     for (int64_t i = l; i < g->n * g->width; i += g->width) {
         w->s[i] = s_unit * s[i];
@@ -237,13 +237,14 @@ void cgam_coupling_solve(const cgam_study *study, double alpha, double lambda, b
     }
     if (lambda == 0) { /* gates alone */
         lanes->peak(g->n, o->beta, w->s0, w->scale, out->peak, w->e);
-        for (int l = 0; l < width && whole; l++) keep(g, l, w->s0, w->scale[l], w->s0, w->e, w);
+        for (int l = 0; l < width && whole; l++)
+            copy_lane(g, l, w->s0, w->scale[l], w->s0, w->e, w);
         return;
     }
     if (some < width) {
         transients(study, alpha, lambda, above, again, slow, w, out);
         for (int l = 0; l < width && whole; l++)
-            if (above[l]) keep(g, l, w->fs, 1, w->fr, w->fp, w);
+            if (above[l]) copy_lane(g, l, w->fs, 1, w->fr, w->fp, w);
     }
     if (some == 0) return;
     double peak[CGAM_LANES_MAX] __attribute__((aligned(64)));
@@ -265,7 +266,7 @@ void cgam_coupling_solve(const cgam_study *study, double alpha, double lambda, b
     for (int l = 0; l < width; l++) {
         if (!below[l]) continue;
         out->peak[l] = peak[l];
-        if (whole) keep(g, l, w->x, 1 / lambda, w->x, w->e, w); /* no query: r = lambda s */
+        if (whole) copy_lane(g, l, w->x, 1 / lambda, w->x, w->e, w); /* no query: r = lambda s */
     }
 }
 
@@ -288,7 +289,8 @@ void cgam_coupling_fold(const cgam_study *study, double lambda, cgam_coupling_ro
         if (folds[l] == 0) alpha[l] = NAN;
 }
 
-static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, double *record)
+static cgam_status count_block(cgam_study *study, void *arg, void *opened, int64_t i,
+                               double *record)
 {
     const cgam_coupling *c = arg;
     cgam_coupling_room *w = opened;
@@ -347,7 +349,7 @@ cgam_status cgam_coupled_run(cgam_study *study)
                      .room = sizeof(cgam_coupling_room),
                      .open = cgam_coupling_room_open,
                      .close = cgam_coupling_room_close,
-                     .block = block,
+                     .block = count_block,
                      .tables = cgam_coupling_tables,
                      .arg = c};
     if (status == CGAM_OK) status = cgam_blocks_run(study, &b);

@@ -21,8 +21,8 @@ static double crossing(int64_t n, const double *x, const double *y)
 }
 
 /* Mean peaks of lambda k over the blocks outside set `left` of `sets` (left < 0: all). */
-static void curve(const cgam_study *study, const cgam_coupling *c, const cgam_blocks *b, int64_t k,
-                  int64_t sets, int64_t left, double *y)
+static void mean_curve(const cgam_study *study, const cgam_coupling *c, const cgam_blocks *b,
+                       int64_t k, int64_t sets, int64_t left, double *y)
 {
     int64_t n = c->own[k].count;
     double trials = 0;
@@ -44,7 +44,7 @@ static double crossing_se(const cgam_study *study, const cgam_coupling *c, const
     cgam_moments left = {0};
     if (sets < 2) return NAN;
     for (int64_t j = 0; j < sets; j++) {
-        curve(study, c, b, k, sets, j, y);
+        mean_curve(study, c, b, k, sets, j, y);
         cgam_moments_add(&left, crossing(c->own[k].count, c->own[k].at, y));
     }
     return sqrt(left.squares / (double)sets * (double)(sets - 1));
@@ -75,8 +75,8 @@ static void curve_table(cgam_study *study, const cgam_coupling *c, const cgam_bl
 }
 
 /* Folds of lambda k, sorted, into x; *tried = trials in which one was looked for. */
-static int64_t folds(const cgam_study *study, const cgam_coupling *c, const cgam_blocks *b,
-                     int64_t k, double *x, int64_t *tried)
+static int64_t collect_folds(const cgam_study *study, const cgam_coupling *c, const cgam_blocks *b,
+                             int64_t k, double *x, int64_t *tried)
 {
     const cgam_study_opts *o = &study->opts;
     int64_t n = 0;
@@ -106,10 +106,10 @@ static cgam_status threshold_table(cgam_study *study, const cgam_coupling *c, co
     if (!x) return cgam_fail_nomem(study->env, "thresholds");
     for (int64_t k = 0; k < o->lambda.count; k++) {
         double lambda = o->lambda.values[k];
-        curve(study, c, b, k, 1, -1, x);
+        mean_curve(study, c, b, k, 1, -1, x);
         double half = crossing(c->own[k].count, c->own[k].at, x);
         double half_se = crossing_se(study, c, b, k, x);
-        int64_t tried, n = folds(study, c, b, k, x, &tried);
+        int64_t tried, n = collect_folds(study, c, b, k, x, &tried);
         CGAM_STUDY_ROW(study, lambda, half, half_se, cgam_coupling_theory(o, c->alpha_crit, lambda),
                        cgam_quantile(x, n, 0.25), cgam_quantile(x, n, 0.5),
                        cgam_quantile(x, n, 0.75), tried ? (double)n / (double)tried : NAN,
@@ -165,8 +165,8 @@ static json_t *show_point(const cgam_study *study, double alpha, double lambda, 
     return doc;
 }
 
-static cgam_status show(cgam_study *study, const cgam_coupling *c, int64_t trial,
-                        cgam_coupling_room *w, json_t *doc)
+static cgam_status show_curves(cgam_study *study, const cgam_coupling *c, int64_t trial,
+                               cgam_coupling_room *w, json_t *doc)
 {
     const cgam_study_opts *o = &study->opts;
     const int width = study->lanes->width, lane = (int)(trial % width);
@@ -202,7 +202,7 @@ cgam_status cgam_coupled_trial(cgam_study *study, int64_t trial, json_t *doc)
     cgam_coupling_room room = {0}, *w = &room;
     cgam_status status = cgam_coupling_open(study, c);
     if (status == CGAM_OK) status = cgam_coupling_room_open(study, c, w);
-    if (status == CGAM_OK) status = show(study, c, trial, w, doc);
+    if (status == CGAM_OK) status = show_curves(study, c, trial, w, doc);
     cgam_coupling_room_close(study, c, w);
     cgam_coupling_close(study, c);
     cgam_free(study->env, c);

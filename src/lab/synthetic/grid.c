@@ -116,7 +116,7 @@ static cgam_status make_gates(double alpha, room *w)
 }
 
 /* Draws trials first .. first + width - 1 of a noise level and recalls them at the gates in w->S. */
-static void recall(const cgam_study *study, int64_t noise, int64_t first, room *w)
+static void recall_bundle(const cgam_study *study, int64_t noise, int64_t first, room *w)
 {
     const cgam_study_opts *o = &study->opts;
     const cgam_lanes *lanes = study->lanes;
@@ -146,7 +146,7 @@ static void recall(const cgam_study *study, int64_t noise, int64_t first, room *
 }
 
 /* Counts the trials of one bank at one alpha, all that are asked for: a stop cannot wait until they are done. */
-static cgam_status count(const cgam_study *study, room *w, double *record)
+static cgam_status count_trials(const cgam_study *study, room *w, double *record)
 {
     const cgam_study_opts *o = &study->opts;
     const int width = study->lanes->width;
@@ -154,7 +154,7 @@ static cgam_status count(const cgam_study *study, room *w, double *record)
         for (int64_t t = 0; t < o->trials; t += width) {
             if (cgam_interrupted(study->env))
                 return cgam_fail(study->env, CGAM_E_INTERRUPTED, "stopped on request");
-            recall(study, k, t, w);
+            recall_bundle(study, k, t, w);
             for (int64_t j = 0; j < o->lambda.count; j++)
                 for (int l = 0; l < width && t + l < o->trials; l++)
                     record[k * o->lambda.count + j] += w->right[j * width + l];
@@ -196,7 +196,8 @@ static cgam_status room_open(cgam_study *study, int64_t set, int64_t load, room 
     return status;
 }
 
-static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, double *record)
+static cgam_status count_block(cgam_study *study, void *arg, void *opened, int64_t i,
+                               double *record)
 {
     (void)arg;
     (void)opened;
@@ -207,13 +208,13 @@ static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, 
     memset(record, 0, sizeof *record * (size_t)(o->alphas.count * per));
     for (int64_t k = 0; k < o->alphas.count && status == CGAM_OK; k++) {
         status = make_gates(o->alphas.values[k], &w);
-        if (status == CGAM_OK) status = count(study, &w, record + k * per);
+        if (status == CGAM_OK) status = count_trials(study, &w, record + k * per);
     }
     room_close(study, &w);
     return status;
 }
 
-static cgam_status tables(cgam_study *study, void *arg, const cgam_blocks *b)
+static cgam_status make_tables(cgam_study *study, void *arg, const cgam_blocks *b)
 {
     (void)arg;
     const cgam_study_opts *o = &study->opts;
@@ -249,8 +250,8 @@ cgam_status cgam_grid_run(cgam_study *study)
     const cgam_study_opts *o = &study->opts;
     cgam_blocks b = {.count = o->load.count * o->banks,
                      .record = o->alphas.count * o->sigma_q.count * o->lambda.count,
-                     .block = block,
-                     .tables = tables};
+                     .block = count_block,
+                     .tables = make_tables};
     return cgam_blocks_run(study, &b);
 }
 
@@ -294,7 +295,7 @@ cgam_status cgam_grid_trial(cgam_study *study, int64_t k, json_t *doc)
             for (int64_t a = 0; a < o->alphas.count && status == CGAM_OK; a++) {
                 status = make_gates(o->alphas.values[a], &w);
                 if (status != CGAM_OK) break;
-                recall(study, j, own - lane, &w);
+                recall_bundle(study, j, own - lane, &w);
                 json_array_append_new(list, show_alpha(study, o->alphas.values[a], lane, &w));
             }
             cgam_json_add(cell, "sigma_q=%g target=%jd q=%p c=%p b=%p alphas=%p",

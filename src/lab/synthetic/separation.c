@@ -145,7 +145,7 @@ void cgam_separation_draw(const cgam_study *study, const setup *u, int64_t set, 
 }
 
 /* Mode coupled: the fixed point for lambda k into w->r. */
-static cgam_status settle(cgam_study *study, const setup *u, int64_t set, int64_t k, room *w)
+static cgam_status settle_bundle(cgam_study *study, const setup *u, int64_t set, int64_t k, room *w)
 {
     const cgam_study_opts *o = &study->opts;
     const double lambda = o->lambda.values[k];
@@ -209,7 +209,7 @@ cgam_status cgam_separation_recall(cgam_study *study, const setup *u, int64_t se
         judge.log_p = w->log_p + k * width;
         judge.right = w->right + k * width;
         if (o->coupled) { /* the gates are inside r already */
-            status = settle(study, u, set, k, w);
+            status = settle_bundle(study, u, set, k, w);
             judge.b = w->r;
         } else {
             judge.lambdas = to - from;
@@ -263,7 +263,8 @@ static void count_lane(const cgam_study *study, const setup *u, int64_t cell, in
     }
 }
 
-static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, double *record)
+static cgam_status count_block(cgam_study *study, void *arg, void *opened, int64_t i,
+                               double *record)
 {
     const setup *u = arg;
     room *w = opened;
@@ -299,7 +300,7 @@ cgam_status cgam_separation_run(cgam_study *study)
                      .room = sizeof(room),
                      .open = cgam_separation_room_open,
                      .close = cgam_separation_room_close,
-                     .block = block,
+                     .block = count_block,
                      .tables = cgam_separation_tables,
                      .arg = &u};
     if (status == CGAM_OK) status = cgam_blocks_run(study, &b);

@@ -84,8 +84,8 @@ static double quantile_se(const double *x, int64_t n, double q)
 }
 
 /* Delta of lambda k where sigma_q is near 1, of one bank or of all (set < 0), sorted into gaps. */
-static int64_t collect(const cgam_blocks *b, const cgam_separation *u, int64_t set, int64_t k,
-                       double *gaps)
+static int64_t collect_gaps(const cgam_blocks *b, const cgam_separation *u, int64_t set, int64_t k,
+                            double *gaps)
 {
     int64_t from = set < 0 ? 0 : set * u->blocks_a_bank, n = 0;
     int64_t to = set < 0 ? b->count : from + u->blocks_a_bank;
@@ -117,10 +117,10 @@ static cgam_status gap_table(cgam_study *study, const cgam_separation *u, const 
         double cells[17];
         cgam_moments banks[5] = {{0}};
         for (int64_t set = 0; set < o->banks && o->banks > 1; set++) {
-            int64_t own = collect(b, u, set, k, gaps);
+            int64_t own = collect_gaps(b, u, set, k, gaps);
             for (int j = 0; j < 5; j++) cgam_moments_add(&banks[j], cgam_quantile(gaps, own, q[j]));
         }
-        int64_t n = collect(b, u, -1, k, gaps), above = 0;
+        int64_t n = collect_gaps(b, u, -1, k, gaps), above = 0;
         for (int64_t i = 0; i < n; i++) above += gaps[i] > 0;
         cells[0] = o->lambda.values[k];
         cells[1] = (double)n;

@@ -82,7 +82,8 @@ static cgam_status run_cell(cgam_study *study, const cgam_problem *p, double *re
     return status;
 }
 
-static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, double *record)
+static cgam_status count_block(cgam_study *study, void *arg, void *opened, int64_t i,
+                               double *record)
 {
     (void)arg;
     (void)opened;
@@ -99,7 +100,7 @@ static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, 
     return status;
 }
 
-static cgam_status tables(cgam_study *study, void *arg, const cgam_blocks *b)
+static cgam_status make_tables(cgam_study *study, void *arg, const cgam_blocks *b)
 {
     (void)arg;
     const cgam_study_opts *o = &study->opts;
@@ -145,8 +146,8 @@ cgam_status cgam_sparse_run(cgam_study *study)
 {
     cgam_blocks b = {.count = study->opts.trials,
                      .record = cells_of(&study->opts) * COUNTS,
-                     .block = block,
-                     .tables = tables};
+                     .block = count_block,
+                     .tables = make_tables};
     return cgam_blocks_run(study, &b);
 }
 

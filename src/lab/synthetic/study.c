@@ -99,7 +99,7 @@ static cgam_status study_new(cgam_env *env, const cgam_study_opts *opts, cgam_st
 }
 
 /* Where a result was made, so far as it can matter to its last digits. */
-static json_t *machine(const cgam_study *study)
+static json_t *describe_machine(const cgam_study *study)
 {
     json_t *doc = json_object();
     struct utsname name;
@@ -126,7 +126,7 @@ cgam_status cgam_study_run(cgam_env *env, const cgam_study_opts *opts, cgam_stud
     cgam_study *study;
     cgam_status status = study_new(env, opts, &study);
     if (status != CGAM_OK) return status;
-    cgam_json_add(study->doc, "trials=%jd machine=%p", opts->trials, machine(study));
+    cgam_json_add(study->doc, "trials=%jd machine=%p", opts->trials, describe_machine(study));
     cgam_study_params_put(&study->opts, study->doc);
     status = cgam_studies[study->opts.kind].run(study);
     json_t *names = json_array();
@@ -223,7 +223,7 @@ bool cgam_study_replaces(const cgam_study *study, const char *folder)
 }
 
 /* Removes what another run wrote, its summary first: without one a folder is not finished. */
-static cgam_status clear(const cgam_study *study, const char *folder)
+static cgam_status remove_other_results(const cgam_study *study, const char *folder)
 {
     json_t *doc = other_summary(study, folder), *names = json_object_get(doc, "tables");
     cgam_status status = CGAM_OK;
@@ -247,6 +247,6 @@ cgam_status cgam_study_write(const cgam_study *study, const char *folder)
     for (int64_t i = 0; i < study->tables && status == CGAM_OK; i++)
         status = cgam_table_write(study->env, &study->table[i], folder);
     if (status == CGAM_OK) status = cgam_json_save(study->env, folder, "summary.json", study->doc);
-    if (status == CGAM_OK) status = clear(study, folder);
+    if (status == CGAM_OK) status = remove_other_results(study, folder);
     return cgam_outgroup_end(&files, status);
 }

@@ -103,7 +103,8 @@ static void lay_out(const cgam_study_opts *o, setup *u)
     u->blocks = u->first[u->theorems];
 }
 
-static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, double *record)
+static cgam_status count_block(cgam_study *study, void *arg, void *opened, int64_t i,
+                               double *record)
 {
     const setup *u = arg;
     (void)opened;
@@ -131,7 +132,7 @@ static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, 
     return status;
 }
 
-static cgam_status tables(cgam_study *study, void *arg, const cgam_blocks *b)
+static cgam_status make_tables(cgam_study *study, void *arg, const cgam_blocks *b)
 {
     const setup *u = arg;
     const char **names = cgam_alloc(study->env, (size_t)u->theorems, sizeof *names);
@@ -166,7 +167,8 @@ cgam_status cgam_theorems_run(cgam_study *study)
 {
     setup u;
     lay_out(&study->opts, &u);
-    cgam_blocks b = {.count = u.blocks, .record = 3, .block = block, .tables = tables, .arg = &u};
+    cgam_blocks b = {
+        .count = u.blocks, .record = 3, .block = count_block, .tables = make_tables, .arg = &u};
     return cgam_blocks_run(study, &b);
 }
 

@@ -68,7 +68,7 @@ static cgam_status room_open(cgam_study *study, void *arg, void *opened)
     return cgam_trial_room(study, sizeof slices / sizeof *slices, slices);
 }
 
-static cgam_status draw(cgam_study *study, int64_t first, room *w)
+static cgam_status draw_bundle(cgam_study *study, int64_t first, room *w)
 {
     const cgam_study_opts *o = &study->opts;
     const int width = study->lanes->width, own = CGAM_STREAM_TIMESCALE;
@@ -133,8 +133,8 @@ static bool gates_settled(const room *w, int l, const double *s, const double *p
 
 /* The energy of a sample. Zq = V (root x); the part of a free query outside the memories' span
  * decays by itself. */
-static double energy(const room *w, int l, double t, const double *s, const double *r,
-                     const double *p, const double *x)
+static double sample_energy(const room *w, int l, double t, const double *s, const double *r,
+                            const double *p, const double *x)
 {
     const cgam_study_opts *o = &w->study->opts;
     const cgam_bundle *g = &w->banks->g;
@@ -157,8 +157,8 @@ static double energy(const room *w, int l, double t, const double *s, const doub
     return E;
 }
 
-static void seen(void *user, int64_t sample, const double *s, const double *r, const double *p,
-                 const double *x)
+static void count_sample(void *user, int64_t sample, const double *s, const double *r,
+                         const double *p, const double *x)
 {
     room *w = user;
     const cgam_bundle *g = &w->banks->g;
@@ -182,7 +182,7 @@ static void seen(void *user, int64_t sample, const double *s, const double *r, c
         if (w->shown && l == w->lane) {
             json_t *doc = cgam_json_object(
                 "t=%g winner=%jd p_max=%g neff=%g energy=%g s=%p r=%p p=%p", w->at[sample], winner,
-                peak, neff, energy(w, l, w->at[sample], s, r, p, x),
+                peak, neff, sample_energy(w, l, w->at[sample], s, r, p, x),
                 cgam_json_reals(s + l, g->n, width), cgam_json_reals(r + l, g->n, width),
                 cgam_json_reals(p + l, g->n, width));
             json_array_append_new(w->shown, doc);
@@ -200,7 +200,7 @@ static double sample_times(double ratio, double *at)
 }
 
 /* One ratio: adds to sums [SAMPLES, SUMS]; final[l] in w->settled, w->decided and right. */
-static void flow(const cgam_study *study, double ratio, double *sums, room *w, int *right)
+static void run_flow(const cgam_study *study, double ratio, double *sums, room *w, int *right)
 {
     const cgam_study_opts *o = &study->opts;
     const int width = study->lanes->width;
@@ -228,7 +228,7 @@ static void flow(const cgam_study *study, double ratio, double *sums, room *w, i
                          .work = w->flow,
                          .samples = SAMPLES,
                          .at = w->at,
-                         .seen = seen,
+                         .seen = count_sample,
                          .user = w,
                          .s = w->s,
                          .r = w->r,
@@ -243,7 +243,8 @@ static void flow(const cgam_study *study, double ratio, double *sums, room *w, i
     }
 }
 
-static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, double *record)
+static cgam_status count_block(cgam_study *study, void *arg, void *opened, int64_t i,
+                               double *record)
 {
     (void)arg;
     room *w = opened;
@@ -253,7 +254,7 @@ static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, 
     int64_t first = i * BLOCK, end = first + cgam_block_trials(o, BLOCK, i);
     memset(record, 0, (size_t)(o->ratio.count * PER_RATIO) * sizeof *record);
     for (int64_t from = first; from < end; from += width) {
-        cgam_status status = draw(study, from, w);
+        cgam_status status = draw_bundle(study, from, w);
         if (status != CGAM_OK) return status;
         w->before = from - first;
         w->count = end - from < width ? (int)(end - from) : width;
@@ -261,7 +262,7 @@ static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, 
             if (cgam_interrupted(study->env)) return CGAM_E_INTERRUPTED;
             double *sums = record + k * PER_RATIO;
             double *finals = sums + SUMS * SAMPLES + FINALS * (from - first);
-            flow(study, o->ratio.values[k], sums, w, right);
+            run_flow(study, o->ratio.values[k], sums, w, right);
             for (int l = 0; l < w->count; l++) {
                 finals[FINALS * l] = right[l];
                 finals[FINALS * l + 1] = w->settled[l];
@@ -273,7 +274,7 @@ static cgam_status block(cgam_study *study, void *arg, void *opened, int64_t i, 
 }
 
 /* Number k of trial t at ratio j. */
-static double final(const cgam_blocks *b, int64_t j, int64_t t, int k)
+static double final_number(const cgam_blocks *b, int64_t j, int64_t t, int k)
 {
     return b->records[t / BLOCK * b->record + j * PER_RATIO + SUMS * SAMPLES +
                       FINALS * (t % BLOCK) + k];
@@ -296,8 +297,8 @@ static cgam_status ratio_table(cgam_study *study, const cgam_blocks *b)
     for (int64_t j = 0; j < o->ratio.count; j++) {
         double right = 0, first = 0, cells[14] = {0};
         for (int64_t t = 0; t < o->trials; t++) {
-            bool now = final(b, j, t, 0) != 0, then = final(b, 0, t, 0) != 0;
-            double settled = final(b, j, t, 1), decided = final(b, j, t, 2);
+            bool now = final_number(b, j, t, 0) != 0, then = final_number(b, 0, t, 0) != 0;
+            double settled = final_number(b, j, t, 1), decided = final_number(b, j, t, 2);
             right += now;
             cells[3] += now && !then;
             cells[4] += then && !now;
@@ -310,7 +311,7 @@ static cgam_status ratio_table(cgam_study *study, const cgam_blocks *b)
         for (int k = 0; k < 2; k++) {
             int64_t count = 0;
             for (int64_t t = 0; t < o->trials; t++)
-                if (!isnan(final(b, j, t, 1 + k))) x[count++] = final(b, j, t, 1 + k);
+                if (!isnan(final_number(b, j, t, 1 + k))) x[count++] = final_number(b, j, t, 1 + k);
             cgam_sort(x, count);
             for (int q = 0; q < 3; q++)
                 cells[6 + 3 * k + q] = cgam_quantile(x, count, 0.25 * (q + 1));
@@ -349,7 +350,7 @@ static void along_table(cgam_study *study, const cgam_blocks *b)
     }
 }
 
-static cgam_status tables(cgam_study *study, void *arg, const cgam_blocks *b)
+static cgam_status make_tables(cgam_study *study, void *arg, const cgam_blocks *b)
 {
     (void)arg;
     cgam_status status = ratio_table(study, b);
@@ -368,8 +369,8 @@ cgam_status cgam_timescale_run(cgam_study *study)
                      .room = sizeof(room),
                      .open = room_open,
                      .close = room_close,
-                     .block = block,
-                     .tables = tables};
+                     .block = count_block,
+                     .tables = make_tables};
     return cgam_blocks_run(study, &b);
 }
 
@@ -381,7 +382,7 @@ cgam_status cgam_timescale_trial(cgam_study *study, int64_t k, json_t *doc)
     room opened = {0}, *w = &opened;
     double *sums = cgam_zalloc(study->env, SUMS * SAMPLES, sizeof *sums);
     cgam_status status = sums ? room_open(study, NULL, w) : cgam_fail_nomem(study->env, "a trial");
-    if (status == CGAM_OK) status = draw(study, k - lane, w);
+    if (status == CGAM_OK) status = draw_bundle(study, k - lane, w);
     if (status == CGAM_OK) {
         json_t *list = json_array();
         w->count = width;
@@ -389,7 +390,7 @@ cgam_status cgam_timescale_trial(cgam_study *study, int64_t k, json_t *doc)
         for (int64_t j = 0; j < o->ratio.count; j++) {
             json_t *one = json_object();
             w->shown = json_array();
-            flow(study, o->ratio.values[j], sums, w, right);
+            run_flow(study, o->ratio.values[j], sums, w, right);
             cgam_json_add(
                 one, "ratio=%g right?=%d context_settled=%g retrieval_decided=%g samples=%p",
                 o->ratio.values[j], right[lane], w->settled[lane], w->decided[lane], w->shown);
