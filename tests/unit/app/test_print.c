@@ -21,7 +21,7 @@ TEST(people_are_told_what_the_document_says)
         {ASK "rows:1 --mode flow --t-max 2", "at the end", "steps"},
         {ASK "rows:1 --mode anneal --beta 9", "top", "iterations"},
         {ASK "q.csv --target target.npy", "target   rank",
-         "p, gap and the bound speak of the target"},
+         "p, gap and bound refer to the target"},
         {ASK "rows:1 --explain --only only.txt --names --context rows:0", "4 of ", "bank 0 ("},
         {ASK "q.csv --gate-weights W.csv --context c.csv --mode flow --free-context --t-max 1",
          "free context: it", "settle"},
