@@ -42,6 +42,7 @@ static PyObject *plan_new(PyObject *self, PyObject *const *args, Py_ssize_t coun
                 PyExc_ValueError, "mode is '%s', there are %s, %s, %s and %s", mode,
                 cgam_word(cgam_mode_words, CGAM_FIRST), cgam_word(cgam_mode_words, CGAM_COUPLED),
                 cgam_word(cgam_mode_words, CGAM_FLOW), cgam_word(cgam_mode_words, CGAM_ANNEAL));
+        opts.mode = (cgam_mode)found;
     }
     if (args[4] != Py_None && fields_set(cgam_fields("recall_opts"), args[4], &opts) != 0)
         return NULL;
