@@ -5,7 +5,6 @@
 #include "app/params.h"
 #include "app/progress.h"
 #include "lab/folder.h"
-#include "lab/language/fields.h"
 #include "lab/language/study.h"
 #include "lm/edit.h"
 

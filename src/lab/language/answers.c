@@ -235,8 +235,8 @@ cgam_sweep_answers cgam_answers_sweep(const cgam_answers *answers, const float *
 enum { WAYS = CGAM_TRIAL_WAYS };
 
 typedef struct answered {
-    int32_t *label[WAYS], *token[WAYS]; /* [n] the best label, the best token of all */
-    double *log_p[WAYS];                /* [n] of the right answer's token */
+    int32_t *label, *token; /* [n] the best label, the best token of all */
+    double *log_p;          /* [n] of the right answer's token */
 } answered;
 
 /* ---- Reading states -------------------------------------------------------------------------- */
@@ -253,12 +253,6 @@ static int64_t states_after(const cgam_trial *t)
     return t->answers ? t->answers->beginnings - 1 : 0;
 }
 
-void cgam_trial_sums_free(const cgam_trial *t, cgam_trial_states *sums)
-{
-    cgam_free(t->env, sums->own);
-    *sums = (cgam_trial_states){0};
-}
-
 cgam_status cgam_trial_sums(const cgam_trial *t, const cgam_sweep_input *in, int64_t context,
                             int64_t query_layer, double lambda, cgam_trial_states *out)
 {
@@ -268,18 +262,24 @@ cgam_status cgam_trial_sums(const cgam_trial *t, const cgam_sweep_input *in, int
     if (!x) return cgam_fail_nomem(t->env, "sums");
     cgam_status status =
         cgam_sweep_sums(t->lens, in, t->context + 2 * context * t->d, query_layer, lambda, x);
-    if (status != CGAM_OK) cgam_trial_sums_free(t, out);
     return status;
+}
+
+/* What states make of whole answers; log_p [n, labels] or NULL. Gives *out; cgam_free. */
+static cgam_status read_whole(const cgam_trial *t, cgam_lens_kind kind, const cgam_trial_states *of,
+                              double *log_p, cgam_whole **out)
+{
+    *out = cgam_alloc(t->env, (size_t)t->n, sizeof **out);
+    if (!*out) return cgam_fail_nomem(t->env, "answers");
+    return cgam_answers_read(t->answers, t->lens, kind == CGAM_LENS_RAW ? kind : CGAM_LENS_NORM,
+                             of->x, of->stride, of->after, of->stride, log_p, *out);
 }
 
 static cgam_status top_whole(const cgam_trial *t, cgam_lens_kind kind, const cgam_trial_states *of,
                              int32_t *label, int32_t *token, bool *first)
 {
-    cgam_whole *w = cgam_alloc(t->env, (size_t)t->n, sizeof *w);
-    if (!w) return cgam_fail_nomem(t->env, "answers");
-    cgam_status status =
-        cgam_answers_read(t->answers, t->lens, kind == CGAM_LENS_RAW ? kind : CGAM_LENS_NORM, of->x,
-                          of->stride, of->after, of->stride, NULL, w);
+    cgam_whole *w;
+    cgam_status status = read_whole(t, kind, of, NULL, &w);
     for (int64_t i = 0; i < t->n && status == CGAM_OK; i++) {
         label[i] = w[i].label;
         token[i] = w[i].top;
@@ -313,10 +313,8 @@ cgam_status cgam_trial_top(const cgam_trial *t, cgam_lens_kind kind, const cgam_
 
 static cgam_status log_p_whole(const cgam_trial *t, const cgam_trial_states *of, double *log_p)
 {
-    cgam_whole *w = cgam_alloc(t->env, (size_t)t->n, sizeof *w);
-    if (!w) return cgam_fail_nomem(t->env, "answers");
-    cgam_status status = cgam_answers_read(t->answers, t->lens, CGAM_LENS_NORM, of->x, of->stride,
-                                           of->after, of->stride, NULL, w);
+    cgam_whole *w;
+    cgam_status status = read_whole(t, CGAM_LENS_NORM, of, NULL, &w);
     for (int64_t i = 0; i < t->n && status == CGAM_OK; i++) log_p[i] = w[i].log_p;
     cgam_free(t->env, w);
     return status;
@@ -367,26 +365,26 @@ static cgam_status held_out_answers(const cgam_trial *t, const cgam_sweep_input 
             if (token) token[i] = tops[t->n + i];
             if (log_p) log_p[i] = buffer[i];
         }
-        cgam_trial_sums_free(t, &x);
+        cgam_free(t->env, x.own);
     }
     cgam_free_all(t->env, tops, buffer, first);
     return status;
 }
 
-static cgam_status answer_all(const cgam_trial *t, const cgam_sweep_input *in, answered *to)
+static cgam_status answer_all(const cgam_trial *t, const cgam_sweep_input *in, answered to[WAYS])
 {
     cgam_lens_kind kind = !t->lens->shifted ? CGAM_LENS_GAIN : CGAM_LENS_NORM;
     bool *first = cgam_alloc(t->env, (size_t)t->n, sizeof *first);
     cgam_status status = first ? CGAM_OK : cgam_fail_nomem(t->env, "answers");
     for (int way = 0; way < 2 && status == CGAM_OK; way++) {
         cgam_trial_states own = cgam_trial_own(t, way == 1);
-        status = cgam_trial_top(t, kind, &own, to->label[way], to->token[way], first);
-        if (status == CGAM_OK) status = cgam_trial_log_p(t, &own, to->log_p[way]);
+        status = cgam_trial_top(t, kind, &own, to[way].label, to[way].token, first);
+        if (status == CGAM_OK) status = cgam_trial_log_p(t, &own, to[way].log_p);
     }
     if (status == CGAM_OK) /* each has a choice of its own */
-        status = held_out_answers(t, in, CGAM_OVER_LABELS, to->label[2], NULL, NULL);
+        status = held_out_answers(t, in, CGAM_OVER_LABELS, to[2].label, NULL, NULL);
     if (status == CGAM_OK)
-        status = held_out_answers(t, in, CGAM_OVER_VOCABULARY, NULL, to->token[2], to->log_p[2]);
+        status = held_out_answers(t, in, CGAM_OVER_VOCABULARY, NULL, to[2].token, to[2].log_p);
     cgam_free(t->env, first);
     return status;
 }
@@ -399,33 +397,28 @@ const char cgam_trial_query_heads[] =
 cgam_status cgam_trial_write_queries(const cgam_trial *t, const cgam_sweep_input *in)
 {
     const cgam_lm_task *task = t->task;
-    size_t n = (size_t)t->n;
-    int32_t *tops;
-    double *log_p;
-    cgam_status status = cgam_alloc_all(t->env, "answers", CGAM_ZEROS(tops, 2 * WAYS * n),
-                                        CGAM_ARRAY(log_p, WAYS * n));
-    answered a = {0};
-    for (int way = 0; way < WAYS && status == CGAM_OK; way++) {
-        a.label[way] = tops + (size_t)(2 * way) * n;
-        a.token[way] = tops + (size_t)(2 * way + 1) * n;
-        a.log_p[way] = log_p + (size_t)way * n;
-    }
-    if (status == CGAM_OK) status = answer_all(t, in, &a);
+    answered a[WAYS] = {{0}};
+    cgam_status status = CGAM_OK;
+    for (int way = 0; way < WAYS && status == CGAM_OK; way++)
+        status = cgam_alloc_all(t->env, "answers", CGAM_ZEROS(a[way].label, t->n),
+                                CGAM_ZEROS(a[way].token, t->n), CGAM_ARRAY(a[way].log_p, t->n));
+    if (status == CGAM_OK) status = answer_all(t, in, a);
     for (int64_t i = 0; i < t->n && status == CGAM_OK; i++) {
         int64_t label = cgam_prompts_label(task->prompts, i);
         bool counts = t->target[i] >= 0;
         double row[20] = {(double)t->k, (double)i, counts, (double)label,
                           (double)(t->answers ? t->answers->first[label] : task->tokens[label])};
         for (int way = 0; way < WAYS; way++) {
-            row[5 + 2 * way] = a.label[way][i];
-            row[6 + 2 * way] = a.token[way][i];
+            row[5 + 2 * way] = a[way].label[i];
+            row[6 + 2 * way] = a[way].token[i];
             row[11 + way] = counts ? t->right[way][0][i] : (double)NAN;
             row[14 + way] = counts ? t->right[way][1][i] : (double)NAN;
-            row[17 + way] = a.log_p[way][i];
+            row[17 + way] = a[way].log_p[i];
         }
         cgam_lm_result_named(t->result, CGAM_SWEEP_QUERIES, task->eval->label[label].word, row);
     }
-    cgam_free_all(t->env, tops, log_p);
+    for (int way = 0; way < WAYS; way++)
+        cgam_free_all(t->env, a[way].label, a[way].token, a[way].log_p);
     return status;
 }
 
@@ -435,15 +428,12 @@ cgam_status cgam_trial_write_queries(const cgam_trial *t, const cgam_sweep_input
 /* The log-probabilities of whole answers at one layer. */
 static cgam_status whole_scores(const cgam_trial *t, int64_t layer, double *scores, int32_t *target)
 {
-    int64_t stride = t->layers * t->d;
+    cgam_whole *w;
     const float *after = t->zero_after ? t->zero_after + layer * t->d : NULL;
-    cgam_whole *buffer = cgam_alloc(t->env, (size_t)t->n, sizeof *buffer);
-    if (!buffer) return cgam_fail_nomem(t->env, "answers");
-    cgam_status status =
-        cgam_answers_read(t->answers, t->lens, t->kind == CGAM_LENS_RAW ? t->kind : CGAM_LENS_NORM,
-                          t->zero + layer * t->d, stride, after, stride, scores, buffer);
+    const cgam_trial_states of = {t->zero + layer * t->d, after, t->layers * t->d, NULL};
+    cgam_status status = read_whole(t, t->kind, &of, scores, &w);
     for (int64_t i = 0; i < t->n; i++) target[i] = t->target[i];
-    cgam_free(t->env, buffer);
+    cgam_free(t->env, w);
     return status;
 }
 

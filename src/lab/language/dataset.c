@@ -5,7 +5,6 @@
 #include "lab/document.h"
 #include "lab/embedded.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -1,7 +1,5 @@
-/* fields.c: see fields.h. What an option cannot be set to by its row alone (a choice that two flags stand for) has no
+/* fields.c: the options of the experiments on language models as tables. What an option cannot be set to by its row alone (a choice that two flags stand for) has no
  * place in the struct here, and is set by the verb. */
-#include "lab/language/fields.h"
-
 #include "lab/language/fit.h"
 
 #include <math.h>

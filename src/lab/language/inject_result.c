@@ -237,21 +237,12 @@ static cgam_status run_task(suite *s, int64_t i, cgam_lm_study_opts opts,
 #define COLUMNS                                                                                    \
     "task,shots,queries,zero_shot,zero_shot_se,icl,icl_se,readout,readout_se,add,add_se,replace,"  \
     "replace_se,recovered,recovered_se"
-static const char *const paths[] = {"k",
-                                    "queries",
-                                    "zero_shot",
-                                    "zero_shot_se",
-                                    "icl",
-                                    "icl_se",
-                                    "readout",
-                                    "readout_se",
-                                    "by_kind.add.held_out",
-                                    "by_kind.add.held_out_se",
-                                    "by_kind.replace.held_out",
-                                    "by_kind.replace.held_out_se",
-                                    "best.recovered",
-                                    "best.recovered_se"};
-enum { PATHS = sizeof paths / sizeof *paths };
+/* Where an injection's document has them, after the task. */
+static const char paths[] =
+    "k,queries,zero_shot,zero_shot_se,icl,icl_se,readout,readout_se,by_kind.add.held_out,"
+    "by_kind.add.held_out_se,by_kind.replace.held_out,by_kind.replace.held_out_se,best.recovered,"
+    "best.recovered_se";
+enum { PATHS = 14 };
 
 static void put_rows(cgam_lm_result *r, int64_t task, const json_t *doc)
 {
@@ -259,8 +250,13 @@ static void put_rows(cgam_lm_result *r, int64_t task, const json_t *doc)
     json_t *entry;
     json_array_foreach(json_object_get(doc, "shots"), i, entry)
     {
-        double row[PATHS + 1] = {(double)task};
-        for (int p = 0; p < PATHS; p++) row[p + 1] = cgam_json_get_real(entry, paths[p]);
+        double row[1 + PATHS] = {(double)task};
+        const char *at = paths;
+        for (int p = 1; p <= PATHS; p++, at += strcspn(at, ",") + 1) {
+            char path[64];
+            snprintf(path, sizeof path, "%.*s", (int)strcspn(at, ","), at);
+            row[p] = cgam_json_get_real(entry, path);
+        }
         cgam_lm_result_row(r, 0, row);
     }
 }

@@ -6,7 +6,6 @@
 #include "lm/collect.h"
 #include "lm/model.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -388,30 +387,4 @@ cgam_status cgam_lm_study_part(cgam_lm_study *study, cgam_lm_part part, cgam_lm_
         *out = NULL;
     }
     return status;
-}
-
-cgam_status cgam_lm_study_run(cgam_lm_study *study, cgam_lm_result **out)
-{
-    cgam_lm_result *all;
-    *out = NULL;
-    cgam_status status = cgam_lm_result_new(study, &all);
-    if (status != CGAM_OK) return status;
-    for (int p = 0; p < CGAM_LM_EXPERIMENTS && status == CGAM_OK; p++) {
-        if (!(study->parts >> p & 1)) continue;
-        cgam_lm_result *one = NULL;
-        status = cgam_lm_study_part(study, (cgam_lm_part)p, &one);
-        cgam_json_put(all->doc, cgam_lm_part_name(p), one ? json_incref(one->doc) : json_null());
-        for (int64_t i = 0; one && i < one->tables; i++, all->tables++) {
-            all->table[all->tables] = one->table[i];
-            all->cells[all->tables] = one->cells[i];
-            all->names[all->tables] = one->names[i];
-        }
-        if (one) { /* they have moved */
-            one->tables = 0;
-            all->words[p] = one->words[0];
-            one->words[0] = NULL;
-        }
-        cgam_lm_result_free(one);
-    }
-    return cgam_lm_result_end(all, status, out);
 }

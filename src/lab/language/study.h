@@ -13,6 +13,7 @@
 #define CGAM_SRC_LAB_LANGUAGE_STUDY_H
 
 #include "base/alloc.h"
+#include "base/field.h"
 #include "lab/document.h"
 #include "lab/journal.h"
 #include "lab/language/baseline.h"
@@ -66,7 +67,7 @@ typedef struct cgam_lm_study_opts {
     bool answer_given;     /* default false: FIRST, or SEQUENCE where classes begin alike */
     cgam_lm_answer answer; /* of sweep, steer, gates; read if answer_given: FIRST or SEQUENCE */
     cgam_dtype dtype;      /* how states are stored: f32 (default), f16, bf16 */
-    unsigned parts; /* of cgam_lm_study_run, 1 << CGAM_LM_NEFF | ..; default 0 = the first four */
+    unsigned parts; /* of the whole study, 1 << CGAM_LM_NEFF | ..; default 0 = the first four */
     const char
         *resume; /* file that takes what is finished, part by part and within long ones (an alpha,
                            a layer, a thousand edits), and gives it to the same study opened again after an
@@ -214,9 +215,6 @@ bool cgam_lm_part_find(const char *name, cgam_lm_part *out);
 /* One part with its defaults; *out NULL: it is left out. Progress tells how far all are. */
 CGAM_NODISCARD cgam_status cgam_lm_study_part(cgam_lm_study *study, cgam_lm_part part,
                                               cgam_lm_result **out);
-/* All that the options name: the document has a key for each, null where it is left out, and the tables
- * are those of all. */
-CGAM_NODISCARD cgam_status cgam_lm_study_run(cgam_lm_study *study, cgam_lm_result **out);
 
 /* ---- What the experiments share -------------------------------------------------------------- */
 struct cgam_lm_task {
@@ -422,5 +420,13 @@ void cgam_put_collected(json_t *doc, const cgam_collected *collected);
 
 /* Are these seeds that cgam_lm_seeds takes? */
 cgam_status cgam_lm_seeds_check(cgam_env *env, int64_t n, const uint64_t *seeds);
+
+/* ---- Options as tables, a row for each field: fields.c ------------------------------------------ */
+/* cgam_lm_study_opts: what is run, but for model, store and dataset; and how answers are compared. */
+extern const cgam_field cgam_lm_study_opts_rows[], cgam_lm_answer_rows[];
+extern const cgam_field cgam_lm_neff_opts_rows[], cgam_lm_steer_opts_rows[],
+    cgam_lm_sweep_opts_rows[], cgam_lm_gates_opts_rows[], cgam_lm_fit_opts_rows[],
+    cgam_lm_inject_opts_rows[];
+extern const cgam_field cgam_lm_generate_opts_rows[];
 
 #endif

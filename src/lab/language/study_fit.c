@@ -8,7 +8,6 @@
 #include "io/array.h"
 #include "lab/names.h"
 
-#include <math.h>
 #include <string.h>
 
 enum { QUERIES_LEAST = 4 };

@@ -95,13 +95,6 @@ static cgam_status put_divergence(const cgam_fitting *f, json_t *to, int way)
     return status;
 }
 
-static json_t *refined_json(const cgam_fit_refined *r)
-{
-    json_t *o = cgam_json_object("before=%g after=%g iterations=%jd evaluations=%jd", r->before,
-                                 r->after, r->iterations, r->evaluations);
-    return o;
-}
-
 cgam_status cgam_fit_put(const cgam_fitting *f, json_t *doc)
 {
     const cgam_lm_fit_opts *o = f->opts;
@@ -136,7 +129,10 @@ cgam_status cgam_fit_put(const cgam_fitting *f, json_t *doc)
             status = put_divergence(f, kl, way);
     cgam_json_put(doc, "kl", kl);
     for (int i = 0; i < 3 && f->lowrank; i++)
-        json_array_append_new(refined, refined_json(&f->refined[i]));
+        json_array_append_new(
+            refined, cgam_json_object("before=%g after=%g iterations=%jd evaluations=%jd",
+                                      f->refined[i].before, f->refined[i].after,
+                                      f->refined[i].iterations, f->refined[i].evaluations));
     cgam_json_add(doc, "refined=%p saved=%s", refined, o->save);
     return status;
 }

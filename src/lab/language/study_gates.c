@@ -93,9 +93,11 @@ static means means_of(int64_t n, const cgam_gates_answer *now, const cgam_gates_
                    m.p / all,         m.unique / all,        m.settled / all, m.iterations / all};
 }
 
-static void put_mode(gating *g, gated *s, double alpha, const cgam_gates_answers *out, bool coupled,
-                     const cgam_gates_answer *now, const cgam_gates_answer *before)
+/* Mode first is compared with alpha = 0, mode coupled with mode first. */
+static void put_mode(gating *g, gated *s, double alpha, const cgam_gates_answers *out, bool coupled)
 {
+    const cgam_gates_answer *now = coupled ? out->coupled : out->first;
+    const cgam_gates_answer *before = coupled ? out->first : s->answers;
     json_t *o = json_object();
     means m = means_of(g->n, now, before);
     bool *right[2] = {s->right + 4 * g->n, s->right + 5 * g->n};
@@ -116,19 +118,13 @@ static void put_mode(gating *g, gated *s, double alpha, const cgam_gates_answers
                   "neff=%g neff_ipr=%g argmax_changed=%g label_changed=%g p_max=%g unique_share=%g "
                   "settled_share=%g",
                   m.neff, m.neff_ipr, m.changed, m.label_changed, m.p, unique, settled);
+    if (!s->grid) s->grid = json_array();
     json_array_append_new(s->grid, o);
     cgam_lm_result_row(g->result, GRID_TABLE,
                        (double[]){(double)s->k, alpha, coupled, out->lambda[0], out->lambda[1],
                                   share[0].mean, share[0].se, share[1].mean, share[1].se, m.neff,
                                   m.neff_ipr, m.changed, m.label_changed, m.p, unique, settled,
                                   coupled ? m.iterations : (double)NAN});
-}
-
-static void put_gate_rows(gating *g, gated *s, double alpha, const cgam_gates_answers *out)
-{
-    if (!s->grid) s->grid = json_array();
-    if (!g->opts->no_first) put_mode(g, s, alpha, out, false, out->first, s->answers);
-    if (out->coupled) put_mode(g, s, alpha, out, true, out->coupled, out->first);
 }
 
 /* ---- The document ------------------------------------------------------------------------- */
@@ -424,11 +420,10 @@ static cgam_status open_bank(gating *g)
     return status == CGAM_OK ? cgam_gates_new(g->bank, &g->study->progress, &g->gates) : status;
 }
 
-/* What an alpha costs, as states that are read: a Gram matrix, and some passes for each query. */
-static double work_of(const gating *g)
+/* What an alpha costs, as states that are read: a Gram matrix, and some passes for each of so many queries. */
+static double alpha_work(const cgam_lm_gates_opts *o, double d, double queries)
 {
-    double each = g->opts->no_coupled ? 2 : GATES_WORK_COUPLED;
-    return (g->opts->unit ? 0.2 : 1) * (double)g->d + each * (double)(g->n * g->count);
+    return (o->unit ? 0.2 : 1) * d + (o->no_coupled ? 2 : GATES_WORK_COUPLED) * queries;
 }
 
 /* One number of shots at an alpha: from an earlier run into out, or out for runs to come. */
@@ -464,7 +459,8 @@ static cgam_status run_alphas(gating *g)
     for (int64_t i = 0; i < g->alphas && status == CGAM_OK; i++) {
         cgam_gates_answers out[CGAM_SHOTS_MAX];
         memset(out, 0, sizeof out);
-        cgam_lm_work_readings(g->study, work_of(g));
+        cgam_lm_work_readings(g->study,
+                              alpha_work(g->opts, (double)g->d, (double)(g->n * g->count)));
         cgam_progress_count(&g->study->progress, "gates", i, g->alphas, "alphas");
         for (int64_t k = 0; k < g->count; k++) {
             asked[k] = g->shot[k].asked;
@@ -479,8 +475,11 @@ static cgam_status run_alphas(gating *g)
             for (int64_t k = 0; k < g->count && status == CGAM_OK; k++)
                 status = keep_answers(g, k, g->alpha[i], false, NULL, &out[k]);
         }
-        for (int64_t k = 0; k < g->count && status == CGAM_OK; k++)
-            put_gate_rows(g, &g->shot[k], g->alpha[i], &out[k]);
+        for (int64_t k = 0; k < g->count && status == CGAM_OK; k++) {
+            gated *s = &g->shot[k];
+            if (!g->opts->no_first) put_mode(g, s, g->alpha[i], &out[k], false);
+            if (out[k].coupled) put_mode(g, s, g->alpha[i], &out[k], true);
+        }
     }
     return status;
 }
@@ -493,9 +492,7 @@ double cgam_lm_gates_work(const cgam_lm_study *study, const cgam_lm_gates_opts *
                         ? CGAM_WORK_SWEEP * n * (double)(study->info.layers + 1)
                         : 0;
     double shots = (double)study->n_shots - 1, alphas = o.n_alphas ? (double)o.n_alphas + 1 : 12;
-    double each = o.no_coupled ? 2 : GATES_WORK_COUPLED;
-    return GATES_WORK_SPECTRUM * d + sweeps * shots +
-           alphas * ((o.unit ? 0.2 : 1) * d + each * n * shots);
+    return GATES_WORK_SPECTRUM * d + sweeps * shots + alphas * alpha_work(&o, d, n * shots);
 }
 
 static cgam_status run_gates(gating *g)

@@ -84,21 +84,19 @@ cgam_status cgam_lm_seeds(cgam_env *env, const cgam_lm_study_opts *opts, int64_t
                           const uint64_t *seeds, cgam_lm_result **out)
 {
     cgam_lm_study_opts o = opts ? *opts : cgam_lm_study_opts_default();
-    cgam_lm_result *r = NULL;
-    cgam_status status = cgam_lm_seeds_check(env, n, seeds);
+    cgam_lm_result *r;
     *out = NULL;
+    cgam_status status = cgam_lm_seeds_check(env, n, seeds);
+    if (status == CGAM_OK) status = cgam_lm_result_empty(env, &r);
+    if (status != CGAM_OK) return status;
+    cgam_lm_result_add(r, "seeds", "accuracies of the sweep under every seed",
+                       "shots,seed,over_vocabulary,zero_shot,icl,retrieval,flipped,other_task,"
+                       "label_mean");
     for (int64_t i = 0; i < n && status == CGAM_OK; i++) {
         cgam_lm_study *study = NULL;
         cgam_lm_result *one = NULL;
         o.seed = seeds[i];
         status = cgam_lm_study_open(env, &o, &study);
-        if (status == CGAM_OK && !r) {
-            status = cgam_lm_result_new(study, &r);
-            if (status == CGAM_OK)
-                cgam_lm_result_add(r, "seeds", "accuracies of the sweep under every seed",
-                                   "shots,seed,over_vocabulary,zero_shot,icl,retrieval,flipped,"
-                                   "other_task,label_mean");
-        }
         if (status == CGAM_OK)
             snprintf(study->part, sizeof study->part, "seed %lld/%lld: ", (long long)i + 1,
                      (long long)n);
@@ -107,7 +105,6 @@ cgam_status cgam_lm_seeds(cgam_env *env, const cgam_lm_study_opts *opts, int64_t
         cgam_lm_result_free(one);
         cgam_lm_study_close(study);
     }
-    if (r && status == CGAM_OK && !r->lost) put_spread(r, n, seeds);
-    if (!r) return status;
+    if (status == CGAM_OK && !r->lost) put_spread(r, n, seeds);
     return cgam_lm_result_end(r, status, out);
 }

@@ -11,7 +11,6 @@
 
 #include "lab/language/fit.h"
 #include <math.h>
-#include <string.h>
 
 enum { TRUE_LABELS, FLIPPED, OTHER_TASK, GROUPS };
 
@@ -340,8 +339,7 @@ static cgam_status put_log_p(cgam_trial *t, const cgam_sweep_input *in, json_t *
                           (cgam_share){log_p.n > 0 ? log_p.mean : (double)NAN,
                                        log_p.n == 1 ? 0 : cgam_moments_se(&log_p)});
     }
-    cgam_trial_sums_free(t, &sums);
-    cgam_free(env, value);
+    cgam_free_all(env, sums.own, value);
     return status;
 }
 

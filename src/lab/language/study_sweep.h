@@ -127,11 +127,11 @@ typedef struct cgam_trial_states {
 } cgam_trial_states;
 /* The model's own: of its last layer, without or with demonstrations. */
 cgam_trial_states cgam_trial_own(const cgam_trial *t, bool with);
-/* q + lambda s c of the queries, and after the beginnings of answers. Gives both; cgam_trial_sums_free. */
+/* q + lambda s c of the queries, and after the beginnings of answers. Gives out->own, also after a failure;
+ * cgam_free. */
 CGAM_NODISCARD cgam_status cgam_trial_sums(const cgam_trial *t, const cgam_sweep_input *in,
                                            int64_t context, int64_t query_layer, double lambda,
                                            cgam_trial_states *out);
-void cgam_trial_sums_free(const cgam_trial *t, cgam_trial_states *sums);
 
 /* The label and the token of all that score highest, of every query, and whether the right answer is
  * the first of all words. */

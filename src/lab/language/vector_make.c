@@ -8,9 +8,6 @@
 #include "lm/model.h"
 #include "lm/vector.h"
 
-#include <math.h>
-#include <string.h>
-
 cgam_status cgam_vector_effect(cgam_lm_study *study, cgam_vector **out)
 {
     int64_t k = study->shots[study->n_shots - 1], rows = study->info.layers + 1;

@@ -5,6 +5,7 @@
 #include "lab/language/study.h"
 #include "lab/table.h"
 #include "lm/lens.h"
+#include "parts.h"
 #include "support/models.h"
 #include "support/objects.h"
 
@@ -84,7 +85,7 @@ TEST(the_whole_study_is_its_parts)
     OWNED(cgam_lm_study) study = open_study(env, &opts);
     OWNED(cgam_lm_result) all = NULL;
     OWNED(cgam_lm_result) one = NULL;
-    CHECK_STATUS(env, cgam_lm_study_run(study, &all));
+    CHECK_STATUS(env, run_all_parts(study, &all));
     assert_int_equal(all->tables, 2 + 4 + 1 + 1);
     OWNED(json_t) doc = document(all);
     for (int p = 0; p < CGAM_LM_PARTS; p++) {
@@ -131,7 +132,7 @@ TEST_ENV(progress_is_one_share_of_all_parts)
         opts.store = round > 0 ? store : NULL;
         OWNED(cgam_lm_study) study = open_study(env, &opts);
         OWNED(cgam_lm_result) all = NULL;
-        CHECK_STATUS(env, cgam_lm_study_run(study, &all));
+        CHECK_STATUS(env, run_all_parts(study, &all));
         assert_true(seen.calls > 20 && seen.without == 0);
         CHECK_CLOSE(seen.last, 1, 1e-9);
         assert_true(seen.largest_step < 0.3 && seen.at_end == 1);
@@ -156,7 +157,7 @@ TEST_ENV(progress_is_one_share_of_all_parts)
     opts.turn = 1, opts.turns = 2;
     cgam_lm_study *study = open_study(env, &opts);
     cgam_lm_result *all;
-    CHECK_STATUS(env, cgam_lm_study_run(study, &all));
+    CHECK_STATUS(env, run_all_parts(study, &all));
     CHECK_CLOSE(half.last, 1, 1e-9);
     cgam_lm_result_free(all);
     cgam_lm_study_close(study);
@@ -222,7 +223,7 @@ TEST(an_interrupted_study_goes_on)
     cgam_lm_study *study = open_study(env, &opts);
     cgam_lm_result *whole, *got = NULL;
     asked = 0;
-    CHECK_STATUS(env, cgam_lm_study_run(study, &whole));
+    CHECK_STATUS(env, run_all_parts(study, &whole));
     int64_t all = asked, stops = 0, used = 0;
     cgam_lm_study_close(study);
     opts.resume = kept;
@@ -230,7 +231,7 @@ TEST(an_interrupted_study_goes_on)
         asked = 0;
         asks_left = (round + 2) * all / 10; /* some parts are one piece */
         study = open_study(env, &opts);
-        cgam_status status = cgam_lm_study_run(study, &got);
+        cgam_status status = run_all_parts(study, &got);
         assert_true(status == CGAM_OK || status == CGAM_E_INTERRUPTED);
         used += asked;
         cgam_lm_study_close(study);
@@ -245,7 +246,7 @@ TEST(an_interrupted_study_goes_on)
     asked = 0; /* again: everything is there */
     asks_left = INT64_MAX;
     study = open_study(env, &opts);
-    CHECK_STATUS(env, cgam_lm_study_run(study, &got));
+    CHECK_STATUS(env, run_all_parts(study, &got));
     assert_true(asked < all / 50);
     check_same(whole, got);
     cgam_lm_result_free(got);
@@ -282,7 +283,7 @@ TEST_ENV(all_parts_share_the_time)
     opts.progress = (cgam_progress){note_share, &seen};
     OWNED(cgam_lm_study) study = open_study(env, &opts);
     OWNED(cgam_lm_result) all = NULL;
-    CHECK_STATUS(env, cgam_lm_study_run(study, &all));
+    CHECK_STATUS(env, run_all_parts(study, &all));
     assert_true(seen.calls > 20 && seen.without == 0);
     assert_true(seen.last > 0.9 && seen.last <= 1);
     for (int i = 0; i < study->plan.count; i++) assert_true(study->plan.run[i].begun);

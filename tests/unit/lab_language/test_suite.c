@@ -3,6 +3,7 @@
  * while a study goes on from what it has kept. */
 #include "lab/document.h"
 #include "lab/language/study.h"
+#include "parts.h"
 #include "support/failing_alloc.h"
 #include "support/models.h"
 #include "support/one_env.h"
@@ -122,7 +123,7 @@ static int run_kept(cgam_env *on, void *arg)
     opts.resume = kept;
     if (*anew) unlink(kept);
     TRY(cgam_lm_study_open(on, &opts, &study));
-    TRY(cgam_lm_study_run(study, &result));
+    TRY(run_all_parts(study, &result));
     return CGAM_OK;
 }
 
