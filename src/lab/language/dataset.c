@@ -128,43 +128,41 @@ const char *const cgam_dataset_tasks[] = {
     "antonyms", "plurals",     "past",     "comparatives", "capitals", "currencies", "continents",
     "colours",  "next-number", "numerals", "french",       "young",    "kinds",      NULL};
 
-/* Files in src/lab/language/shipped. The sentences were written for this project, 80 of each sentiment, in
- * pairs of like build so that words other than the judging ones tell little. The tasks above have a
- * file each, but capitals, which are the facts asked in another way. */
+/* The sentences were written for this project, 80 of each sentiment, in pairs of like build so that words other than
+ * the judging ones tell little. */
 static const struct {
-    const char *name, *file, *format, *template, *labels;
+    const char *name, *format, *template, *labels;
 } shipped[] = {
-    {"facts", "lab/language/shipped/facts.tsv", "facts", "The capital of {x} is {y}.\n", NULL},
-    {"languages", "lab/language/shipped/languages.tsv", "facts", "The language of {x} is {y}.\n",
-     NULL},
-    {"sentiment", "lab/language/shipped/sentiment.tsv", "tsv", "Review: {x}\nSentiment: {y}\n\n",
-     "negative=negative,positive=positive"},
+    {"facts", "facts", "The capital of {x} is {y}.\n", NULL},
+    {"languages", "facts", "The language of {x} is {y}.\n", NULL},
+    {"sentiment", "tsv", "Review: {x}\nSentiment: {y}\n\n", "negative=negative,positive=positive"},
 };
 
+/* Each has a file in src/lab/language/shipped, but capitals, which are the facts asked in another way. */
 cgam_status cgam_dataset_shipped(cgam_env *env, const char *name, const char *labels,
                                  cgam_dataset **out)
 {
+    const char *format = NULL, *template = cgam_dataset_qa;
+    char path[64];
     *out = NULL;
+    for (int i = 0; cgam_dataset_tasks[i]; i++)
+        if (strcmp(name, cgam_dataset_tasks[i]) == 0) format = "facts";
     for (size_t i = 0; i < sizeof shipped / sizeof *shipped; i++) {
         if (strcmp(name, shipped[i].name) != 0) continue;
-        const cgam_embedded *bytes = cgam_embedded_find(shipped[i].file);
-        cgam_file file = cgam_file_borrow(bytes->bytes, bytes->size);
-        return cgam_dataset_read(env, shipped[i].format, name, &file, shipped[i].template,
-                                 labels ? labels : shipped[i].labels, out);
+        format = shipped[i].format;
+        template = shipped[i].template;
+        if (!labels) labels = shipped[i].labels;
     }
-    for (size_t i = 0; cgam_dataset_tasks[i]; i++) {
-        if (strcmp(name, cgam_dataset_tasks[i]) != 0) continue;
-        char path[64];
-        snprintf(path, sizeof path, "lab/language/shipped/%s.tsv",
-                 strcmp(name, "capitals") == 0 ? "facts" : name);
-        const cgam_embedded *bytes = cgam_embedded_find(path);
-        cgam_file file = cgam_file_borrow(bytes->bytes, bytes->size);
-        return cgam_dataset_read(env, "facts", name, &file, cgam_dataset_qa, labels, out);
-    }
-    return cgam_fail(env, CGAM_E_NOT_FOUND,
-                     "no set '%s' comes with cgam; there are facts, languages, sentiment and the "
-                     "tasks antonyms, plurals, ..",
-                     name);
+    if (!format)
+        return cgam_fail(env, CGAM_E_NOT_FOUND,
+                         "no set '%s' comes with cgam; there are facts, languages, sentiment and "
+                         "the tasks antonyms, plurals, ..",
+                         name);
+    snprintf(path, sizeof path, "lab/language/shipped/%s.tsv",
+             strcmp(name, "capitals") == 0 ? "facts" : name);
+    const cgam_embedded *bytes = cgam_embedded_find(path);
+    cgam_file file = cgam_file_borrow(bytes->bytes, bytes->size);
+    return cgam_dataset_read(env, format, name, &file, template, labels, out);
 }
 
 /* ---- Files ----------------------------------------------------------------------------------- */

@@ -132,7 +132,6 @@ typedef enum cgam_way {
     CGAM_WAY_TRAIN,                /* the same, on the half that it was fitted on */
     CGAM_WAYS_ALL
 } cgam_way;
-extern const char *const cgam_way_names[CGAM_WAYS_ALL];
 
 enum { CGAM_FIT_TASKS = 16 };
 

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-const char *const cgam_way_names[CGAM_WAYS_ALL] = {
+static const char *const way_names[CGAM_WAYS_ALL] = {
     "identity", "ridge", "lowrank", "random", "mean", "zero_shot", "icl", "left_out", "train"};
 
 #define WAY_HEADS(name)                                                                            \
@@ -71,8 +71,8 @@ static void put_ways(const cgam_fitting *f, json_t *to, int64_t from, int64_t en
     for (int way = 0; way < CGAM_WAYS_ALL; way++) {
         if (way == own || (way == CGAM_WAY_LOWRANK && !f->lowrank)) continue;
         if (way == CGAM_WAY_LEFT_OUT && f->tasks == 1)
-            cgam_json_put(to, cgam_way_names[way], json_null());
-        else put_way(f, to, cgam_way_names[way], way, from, end);
+            cgam_json_put(to, way_names[way], json_null());
+        else put_way(f, to, way_names[way], way, from, end);
     }
 }
 
@@ -90,7 +90,7 @@ static cgam_status put_divergence(const cgam_fitting *f, json_t *to, int way)
     if (!zero) return cgam_fail_nomem(f->env, "a divergence");
     const cgam_fit_aim aim = {f->n, f->made[way], f->aim, zero};
     cgam_status status = cgam_fit_divergence(f->lens, &aim, 1, zero, zero, &kl, NULL, NULL);
-    cgam_json_put_real(to, cgam_way_names[way], fmax(0, kl)); /* below 0 it is rounding */
+    cgam_json_put_real(to, way_names[way], fmax(0, kl)); /* below 0 it is rounding */
     cgam_free(f->env, zero);
     return status;
 }
