@@ -113,14 +113,14 @@ static cgam_status commit_transaction(void *user)
 }
 
 /* A prompt that is to be run. */
-typedef struct pending {
+typedef struct pending_prompt {
     cgam_lm_prompt prompt;
     int64_t which;
-} pending;
+} pending_prompt;
 
 static int by_tokens(const void *a, const void *b)
 {
-    const pending *x = a, *y = b;
+    const pending_prompt *x = a, *y = b;
     int64_t n = x->prompt.count < y->prompt.count ? x->prompt.count : y->prompt.count, k = 0;
     while (k < n && x->prompt.tokens[k] == y->prompt.tokens[k]) k++;
     if (k < n) return x->prompt.tokens[k] < y->prompt.tokens[k] ? -1 : 1;
@@ -134,11 +134,11 @@ static cgam_status list_prompts(collection *c, int64_t count, bool missing_only,
                                 cgam_lm_prompt *run, int64_t *chosen)
 {
     cgam_env *env = cgam_lm_env(c->lm);
-    pending *all = cgam_alloc(env, (size_t)count + 1, sizeof *all);
+    pending_prompt *all = cgam_alloc(env, (size_t)count + 1, sizeof *all);
     if (!all) return cgam_fail_nomem(env, "prompts");
     *chosen = 0;
     for (int64_t i = 0; i < count; i++)
-        if (!missing_only || !c->there[i]) all[(*chosen)++] = (pending){c->prompts[i], i};
+        if (!missing_only || !c->there[i]) all[(*chosen)++] = (pending_prompt){c->prompts[i], i};
     if (*chosen > 0) qsort(all, (size_t)*chosen, sizeof *all, by_tokens);
     for (int64_t k = 0; k < *chosen; k++) {
         run[k] = all[k].prompt;

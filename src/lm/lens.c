@@ -177,17 +177,17 @@ double cgam_lens_dot(const cgam_lens *lens, cgam_lens_kind kind, int64_t token, 
            (double)lens->offset[token];
 }
 
-typedef struct product {
+typedef struct lens_product {
     const cgam_lens *lens;
     int64_t count;
     const float *x; /* [count, width] */
     float *out;     /* [count, vocab] */
     float keep;     /* 1: out holds what the products are added to */
-} product;
+} lens_product;
 
 static cgam_status score_rows(void *arg, int64_t i)
 {
-    const product *job = arg;
+    const lens_product *job = arg;
     const cgam_lens *lens = job->lens;
     int64_t begin = i * ROWS, rows = lens->vocab - begin < ROWS ? lens->vocab - begin : ROWS;
     if (cgam_interrupted(lens->env)) return CGAM_E_INTERRUPTED;
@@ -217,7 +217,7 @@ cgam_status cgam_lens_scores(const cgam_lens *lens, cgam_lens_kind kind, int64_t
         for (int64_t j = 0; j < d; j++) x[i * d + j] = (float)wide[j];
         if (shifted) memcpy(out + i * lens->vocab, lens->offset, (size_t)lens->vocab * sizeof *out);
     }
-    product job = {lens, count, x, out, shifted ? 1 : 0};
+    lens_product job = {lens, count, x, out, shifted ? 1 : 0};
     if (status == CGAM_OK)
         status = cgam_parallel(env, (lens->vocab + ROWS - 1) / ROWS, score_rows, &job);
     cgam_free_all(env, x, wide);
@@ -276,7 +276,7 @@ cgam_status cgam_lens_pull(const cgam_lens *lens, int64_t count, const float *H,
 }
 
 /* States scored a batch at a time; a task of cgam_parallel reads one state of the batch. */
-typedef struct reading {
+typedef struct state_reading {
     const cgam_lens *lens;
     const float *scores; /* [batch][vocab] */
     int64_t from;        /* the batch's first state */
@@ -285,11 +285,11 @@ typedef struct reading {
     const int32_t *tokens;
     cgam_spread *spread; /* or answer: one of them is asked for */
     cgam_answer *answer;
-} reading;
+} state_reading;
 
 static cgam_status read_state(void *arg, int64_t i)
 {
-    const reading *job = arg;
+    const state_reading *job = arg;
     int64_t n = job->lens->vocab, at = job->from + i, y = job->target ? job->target[at] : 0;
     const float *s = job->scores + i * n;
     if (y < 0) return CGAM_OK;
@@ -316,7 +316,7 @@ static cgam_status read_state(void *arg, int64_t i)
 }
 
 static cgam_status read_states(cgam_lens_kind kind, int64_t count, const float *H, int64_t stride,
-                               reading *job)
+                               state_reading *job)
 {
     enum { AT_ONCE = 256 };
     const cgam_lens *lens = job->lens;
@@ -340,7 +340,7 @@ cgam_status cgam_lens_spread(const cgam_lens *lens, cgam_lens_kind kind, int64_t
                              const float *H, int64_t stride, int64_t n_tokens,
                              const int32_t *tokens, cgam_spread *out)
 {
-    reading job = {.lens = lens, .n_tokens = n_tokens, .tokens = tokens, .spread = out};
+    state_reading job = {.lens = lens, .n_tokens = n_tokens, .tokens = tokens, .spread = out};
     return read_states(kind, count, H, stride, &job);
 }
 
@@ -348,7 +348,7 @@ cgam_status cgam_lens_judge(const cgam_lens *lens, cgam_lens_kind kind, int64_t 
                             const float *H, int64_t stride, const int32_t *target, int64_t n_tokens,
                             const int32_t *tokens, cgam_answer *out)
 {
-    reading job = {
+    state_reading job = {
         .lens = lens, .target = target, .n_tokens = n_tokens, .tokens = tokens, .answer = out};
     return read_states(kind, count, H, stride, &job);
 }

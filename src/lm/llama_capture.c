@@ -530,14 +530,14 @@ cgam_status cgam_lm_score(cgam_lm *lm, int64_t count, const cgam_lm_prompt *prom
     return status;
 }
 
-typedef struct scores {
+typedef struct score_copy {
     float *out;
     int64_t vocab;
-} scores;
+} score_copy;
 
 static cgam_status copy_scores(void *user, const cgam_lm_span *span)
 {
-    scores *s = user;
+    score_copy *s = user;
     memcpy(s->out, span->scores, (size_t)s->vocab * sizeof *s->out);
     return CGAM_OK;
 }
@@ -547,6 +547,6 @@ cgam_status cgam_lm_logits(cgam_lm *lm, const cgam_lm_prompt *prompt, float *out
     cgam_lm_observe_opts o = cgam_lm_observe_opts_default();
     o.states = false;
     o.scores = true;
-    scores s = {out, lm->info.vocab};
+    score_copy s = {out, lm->info.vocab};
     return cgam_lm_observe(lm, 1, prompt, &o, copy_scores, &s);
 }

@@ -69,17 +69,17 @@ cgam_status cgam_exact_knows(const cgam_lm *lm)
 }
 
 /* ---- Products ----------------------------------------------------------------------------- */
-typedef struct product {
+typedef struct weight_product {
     cgam_weights w;
     float *y; /* [count, rows] */
-} product;
+} weight_product;
 
 /* Products of the same x with matrices of as many columns. */
 typedef struct products {
     pass *p;
     int64_t count;
     const float *x; /* [count, columns] */
-    product *product;
+    weight_product *product;
     int64_t rows; /* of a matrix, to be multiplied at once */
     bool add;
 } products;
@@ -89,7 +89,7 @@ enum { ROWS = 128, ROWS_SPLIT = 256, SLICE = CGAM_SPLIT_DEPTH, PANEL = CGAM_SPLI
 static int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t pieces_of(int64_t of, int64_t size) { return (of + size - 1) / size; }
 
-static cgam_status multiply_plainly(const products *all, const product *job, int64_t begin,
+static cgam_status multiply_plainly(const products *all, const weight_product *job, int64_t begin,
                                     int64_t count)
 {
     const cgam_weights *w = &job->w;
@@ -121,7 +121,7 @@ static void pack_row(const cgam_split *split, const cgam_weights *w, int64_t row
     }
 }
 
-static cgam_status multiply_split(const products *all, const product *job, int64_t begin,
+static cgam_status multiply_split(const products *all, const weight_product *job, int64_t begin,
                                   int64_t count)
 {
     const cgam_weights *w = &job->w;
@@ -149,7 +149,7 @@ static cgam_status multiply_split(const products *all, const product *job, int64
 static cgam_status multiply_rows(void *arg, int64_t i)
 {
     const products *all = arg;
-    const product *job = all->product;
+    const weight_product *job = all->product;
     for (; i >= pieces_of(job->w.rows, all->rows); job++) i -= pieces_of(job->w.rows, all->rows);
     int64_t begin = i * all->rows, count = at_most(job->w.rows - begin, all->rows);
     cgam_status status =
@@ -182,7 +182,7 @@ enum { MATRICES = 3 }; /* at most, of one x */
 static cgam_status multiply_weights(pass *p, int64_t layer, const float *x, int64_t columns,
                                     int matrices, const matrix *m, bool add)
 {
-    product to[MATRICES];
+    weight_product to[MATRICES];
     for (int i = 0; i < matrices; i++) {
         char name[64];
         snprintf(name, sizeof name, "blk.%lld.%s.weight", (long long)layer, m[i].part);
@@ -490,7 +490,7 @@ cgam_status cgam_exact_scores(pass *p, int64_t count, const int64_t *rows, float
     if (status != CGAM_OK) return status;
     cgam_weights_get(&w, 0, 1, p->gain);
     for (int64_t i = 0; i < count; i++) norm_row(p, p->x + rows[i] * d, p->n + i * d);
-    product to = {.y = out};
+    weight_product to = {.y = out};
     status = cgam_weights_find(lm, lm->info.tied ? "token_embd.weight" : "output.weight", &to.w);
     if (status == CGAM_OK) status = lay_out(p, count, p->n, d, NULL);
     products all = {p, count, p->n, &to, 0, false};

@@ -9,7 +9,7 @@
 
 enum { AT_ONCE = 64 }; /* tokens handed over together, and whose scores are held */
 
-typedef struct batch {
+typedef struct exact_batch {
     cgam_running *r;
     cgam_exact p;
     float *states; /* [layers, rows_max, d] of the rows of the batch that are wanted */
@@ -22,9 +22,9 @@ typedef struct batch {
     int64_t held[AT_ONCE]; /* rows whose scores are there, in the order they are handed over */
     int64_t held_count, held_at; /* how many; the first that has not been */
     int64_t done;
-} batch;
+} exact_batch;
 
-static void empty_batch(batch *b)
+static void empty_batch(exact_batch *b)
 {
     cgam_env *env = b->r->lm->env;
     cgam_exact_free(&b->p);
@@ -45,7 +45,7 @@ static int64_t most_wanted(const cgam_running *r)
     return most;
 }
 
-static cgam_status prepare_batch(batch *b, cgam_running *r)
+static cgam_status prepare_batch(exact_batch *b, cgam_running *r)
 {
     cgam_env *env = r->lm->env;
     const cgam_packing *k = &r->packing;
@@ -56,7 +56,7 @@ static cgam_status prepare_batch(batch *b, cgam_running *r)
             of_batch += r->first[k->order[j] + 1] - r->first[k->order[j]];
         tails = of_batch > tails ? of_batch : tails;
     }
-    *b = (batch){.r = r, .done = k->shared};
+    *b = (exact_batch){.r = r, .done = k->shared};
     int64_t segments = 2 * k->batch_prompts + 1; /* a stem has two prompts or more */
     cgam_status status = cgam_exact_new(&b->p, r->lm, tokens, segments + tails, 0, 0);
     if (status != CGAM_OK) return status;
@@ -101,7 +101,7 @@ int64_t cgam_exact_fill(cgam_exact *p, const cgam_running *r, int64_t number, bo
     return stems;
 }
 
-static void add_candidates(batch *b, int64_t count)
+static void add_candidates(exact_batch *b, int64_t count)
 {
     const cgam_running *r = b->r;
     for (int64_t i = 1; i <= count && r->candidate; i++) {
@@ -117,7 +117,7 @@ static void add_candidates(batch *b, int64_t count)
 }
 
 /* The rows whose states are wanted: those of segment 0 and of stems from where any prompt wants them. */
-static void list_wanted(batch *b, int64_t count)
+static void list_wanted(exact_batch *b, int64_t count)
 {
     const cgam_running *r = b->r;
     cgam_exact *p = &b->p;
@@ -138,7 +138,7 @@ static void list_wanted(batch *b, int64_t count)
     }
 }
 
-static void fill_batch(batch *b, int64_t number)
+static void fill_batch(exact_batch *b, int64_t number)
 {
     const cgam_packing *k = &b->r->packing;
     int64_t count = k->first[number + 1] - k->first[number];
@@ -147,7 +147,7 @@ static void fill_batch(batch *b, int64_t number)
     list_wanted(b, count);
 }
 
-static void keep_layer(batch *b, int64_t layer)
+static void keep_layer(exact_batch *b, int64_t layer)
 {
     const cgam_running *r = b->r;
     int64_t d = b->p.s.width;
@@ -157,7 +157,7 @@ static void keep_layer(batch *b, int64_t layer)
                    (size_t)d * sizeof *b->states);
 }
 
-static cgam_status run_blocks(batch *b, int64_t fresh)
+static cgam_status run_blocks(exact_batch *b, int64_t fresh)
 {
     const cgam_running *r = b->r;
     cgam_exact *p = &b->p;
@@ -174,7 +174,7 @@ static cgam_status run_blocks(batch *b, int64_t fresh)
 }
 
 /* The first row of segment g that its prompt wants, and how many follow with it. */
-static int64_t own_rows(const batch *b, int64_t g, int64_t *count)
+static int64_t own_rows(const exact_batch *b, int64_t g, int64_t *count)
 {
     const cgam_exact_segment *seg = &b->p.segment[g];
     int64_t from = cgam_running_from(b->r, seg->prompt) - seg->position;
@@ -185,7 +185,7 @@ static int64_t own_rows(const batch *b, int64_t g, int64_t *count)
 
 /* The scores of n rows of segment g from `first`. Those that will be asked for next, of the prompts
  * after it, are made with them: the unembedding is read once for AT_ONCE rows. */
-static cgam_status score_rows(batch *b, int64_t g, int64_t n, int64_t first, int64_t prompts,
+static cgam_status score_rows(exact_batch *b, int64_t g, int64_t n, int64_t first, int64_t prompts,
                               const float **out)
 {
     int64_t count;
@@ -209,7 +209,7 @@ static cgam_status score_rows(batch *b, int64_t g, int64_t n, int64_t first, int
 }
 
 /* Tokens of segment g to prompt `which`, from the first that it wants. */
-static cgam_status hand_over(batch *b, int64_t g, int64_t which, int64_t prompts)
+static cgam_status hand_over(exact_batch *b, int64_t g, int64_t which, int64_t prompts)
 {
     const cgam_running *r = b->r;
     const cgam_exact_segment *seg = &b->p.segment[g];
@@ -229,7 +229,7 @@ static cgam_status hand_over(batch *b, int64_t g, int64_t which, int64_t prompts
     return status;
 }
 
-static cgam_status hand_over_all(batch *b, int64_t count)
+static cgam_status hand_over_all(exact_batch *b, int64_t count)
 {
     const cgam_running *r = b->r;
     cgam_status status = CGAM_OK;
@@ -249,7 +249,7 @@ typedef struct asker {
     int64_t prompt, candidate, token;
 } asker;
 
-static cgam_status score_rows_now(batch *b, int64_t n, const int64_t *rows, const asker *who)
+static cgam_status score_rows_now(exact_batch *b, int64_t n, const int64_t *rows, const asker *who)
 {
     const cgam_running *r = b->r;
     cgam_status status = cgam_exact_scores(&b->p, n, rows, b->scores);
@@ -262,7 +262,7 @@ static cgam_status score_rows_now(batch *b, int64_t n, const int64_t *rows, cons
 }
 
 /* The prompts' last rows first, then every row of a candidate. */
-static cgam_status score_candidates(batch *b, int64_t count)
+static cgam_status score_candidates(exact_batch *b, int64_t count)
 {
     const cgam_running *r = b->r;
     int64_t rows[AT_ONCE], n = 0, g = b->tails;
@@ -294,7 +294,7 @@ static cgam_status score_candidates(batch *b, int64_t count)
 cgam_status cgam_exact_run(cgam_running *r)
 {
     const cgam_packing *k = &r->packing;
-    batch b;
+    exact_batch b;
     cgam_status status = prepare_batch(&b, r);
     for (int64_t i = 0; i < k->batches && status == CGAM_OK; i++) {
         int64_t count = k->first[i + 1] - k->first[i], left_out = cgam_running_needless(r, i);

@@ -254,16 +254,16 @@ const char *cgam_lm_piece(const cgam_lm *lm, int32_t token, char *text, size_t s
     return text;
 }
 
-typedef struct reading {
+typedef struct row_reading {
     const cgam_weights *w;
     float *out;
-} reading;
+} row_reading;
 
 enum { ROWS_AT_ONCE = 512 };
 
 static cgam_status read_rows(void *arg, int64_t k)
 {
-    const reading *job = arg;
+    const row_reading *job = arg;
     int64_t begin = k * ROWS_AT_ONCE, left = job->w->rows - begin;
     cgam_weights_get(job->w, begin, left < ROWS_AT_ONCE ? left : ROWS_AT_ONCE,
                      job->out + begin * job->w->columns);
@@ -275,7 +275,7 @@ cgam_status cgam_lm_unembedding(cgam_lm *lm, float *Z)
     cgam_weights w;
     cgam_status status =
         cgam_weights_find(lm, lm->info.tied ? "token_embd.weight" : "output.weight", &w);
-    reading job = {&w, Z};
+    row_reading job = {&w, Z};
     if (status == CGAM_OK)
         status =
             cgam_parallel(lm->env, (w.rows + ROWS_AT_ONCE - 1) / ROWS_AT_ONCE, read_rows, &job);

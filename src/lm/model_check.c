@@ -17,13 +17,13 @@
 enum { TOKENS_MAX = 1 << 24, TYPE_BYTE = 6 };
 
 /* Tokenizers by what their texts are. */
-typedef enum reading { UNKNOWN, NONE, SCORED, MERGED, WHOLE_WORDS, OTHER } reading;
+typedef enum tokenizer_kind { UNKNOWN, NONE, SCORED, MERGED, WHOLE_WORDS, OTHER } tokenizer_kind;
 
 typedef struct vocabulary {
     cgam_env *env;
     const char *name; /* of the file */
     const cgam_gguf *g;
-    reading reading;
+    tokenizer_kind reading;
     uint64_t count;
     cgam_gguf_text *text; /* [count] */
     bool byte[256];       /* there is a token for it */
@@ -221,7 +221,7 @@ static cgam_status check_vocabulary(cgam_env *env, const char *name, const cgam_
 {
     static const struct {
         const char *model;
-        reading reading;
+        tokenizer_kind reading;
     } known[] = {{"llama", SCORED}, {"gpt2", MERGED}, {"bert", WHOLE_WORDS},
                  {"t5", OTHER},     {"none", NONE},   {"no_vocab", NONE}};
     vocabulary v = {.env = env, .name = name, .g = g};
@@ -241,12 +241,12 @@ static cgam_status check_vocabulary(cgam_env *env, const char *name, const cgam_
 /* ---- Model ----------------------------------------------------------------------------------- */
 enum { LAYERS_MAX = 512, EXPERTS_MAX = 512, DATA_ALIGN = 32 };
 
-typedef struct checking {
+typedef struct model_checking {
     cgam_env *env;
     const char *name; /* of the file */
     const cgam_gguf *g;
     bool plain, turns_all; /* as in `architectures` */
-} checking;
+} model_checking;
 
 /* Architectures of attention and a feed-forward part in every layer. `turns_all`: positions turn whole heads. */
 static const struct {
@@ -297,13 +297,13 @@ static const struct rule {
              {"rope.scaling.original_context_length", WHOLE, false, 0, 0x7fffffff, NULL},
              {"rope.scaling.type", WORD, false, 0, 0, "none linear yarn longrope "}};
 
-static cgam_status reject_key(const checking *c, const char *key, const char *why)
+static cgam_status reject_key(const model_checking *c, const char *key, const char *why)
 {
     return cgam_fail(c->env, CGAM_E_FORMAT, "%s: %s.%s %s", c->name, c->g->architecture, key, why);
 }
 
 /* The value of ARCHITECTURE.key; NULL: there is none. */
-static const cgam_gguf_value *value_of(const checking *c, const char *key)
+static const cgam_gguf_value *value_of(const model_checking *c, const char *key)
 {
     char name[2 * CGAM_GGUF_NAME];
     snprintf(name, sizeof name, "%s.%s", c->g->architecture, key);
@@ -311,7 +311,7 @@ static const cgam_gguf_value *value_of(const checking *c, const char *key)
 }
 
 /* Item i, or the one there is for all; `otherwise` where there is none. */
-static double number_of(const checking *c, const char *key, uint64_t i, double otherwise)
+static double number_of(const model_checking *c, const char *key, uint64_t i, double otherwise)
 {
     const cgam_gguf_value *v = value_of(c, key);
     if (!v || v->count == 0 || v->kind == CGAM_GGUF_TEXT) return otherwise;
@@ -320,7 +320,8 @@ static double number_of(const checking *c, const char *key, uint64_t i, double o
 
 static bool is_real(cgam_gguf_kind kind) { return kind == CGAM_GGUF_F32 || kind == CGAM_GGUF_F64; }
 
-static cgam_status check_word(const checking *c, const struct rule *rule, const cgam_gguf_value *v)
+static cgam_status check_word(const model_checking *c, const struct rule *rule,
+                              const cgam_gguf_value *v)
 {
     const uint8_t *at = v->items;
     if (v->array || v->kind != CGAM_GGUF_TEXT) return reject_key(c, rule->key, "is no text");
@@ -332,7 +333,7 @@ static cgam_status check_word(const checking *c, const struct rule *rule, const 
     return reject_key(c, rule->key, "is no word that it may be");
 }
 
-static cgam_status check_rule(const checking *c, const struct rule *rule)
+static cgam_status check_rule(const model_checking *c, const struct rule *rule)
 {
     const cgam_gguf_value *v = value_of(c, rule->key);
     if (!v) return rule->needed && c->plain ? reject_key(c, rule->key, "is missing") : CGAM_OK;
@@ -353,7 +354,7 @@ static cgam_status check_rule(const checking *c, const struct rule *rule)
 }
 
 /* No key may hold NaN or infinity. */
-static cgam_status check_finite(const checking *c)
+static cgam_status check_finite(const model_checking *c)
 {
     for (int64_t k = 0; k < c->g->values_count; k++) {
         const cgam_gguf_value *v = &c->g->values[k];
@@ -367,7 +368,7 @@ static cgam_status check_finite(const checking *c)
 }
 
 /* Heads of every layer divide what they share. */
-static cgam_status check_heads(const checking *c)
+static cgam_status check_heads(const model_checking *c)
 {
     double width = number_of(c, "embedding_length", 0, 0),
            layers = number_of(c, "block_count", 0, 1);
@@ -391,7 +392,7 @@ static cgam_status check_heads(const checking *c)
     return CGAM_OK;
 }
 
-static cgam_status check_counts(const checking *c)
+static cgam_status check_counts(const model_checking *c)
 {
     double layers = number_of(c, "block_count", 0, LAYERS_MAX);
     double experts = number_of(c, "expert_count", 0, 0);
@@ -415,7 +416,7 @@ static bool no_weight(uint32_t type)
 }
 
 /* Data in blocks that ggml knows, at addresses that it can read. */
-static cgam_status check_tensors(const checking *c)
+static cgam_status check_tensors(const model_checking *c)
 {
     if (c->g->count == 0)
         return cgam_fail(c->env, CGAM_E_FORMAT, "%s: there are no tensors in it", c->name);
@@ -443,7 +444,7 @@ static cgam_status check_tensors(const checking *c)
 
 cgam_status cgam_model_check(cgam_env *env, const char *name, const cgam_gguf *g)
 {
-    checking c = {.env = env, .name = name, .g = g};
+    model_checking c = {.env = env, .name = name, .g = g};
     if (!g->architecture[0])
         return cgam_fail(env, CGAM_E_FORMAT, "%s: a GGUF file, but not of a language model", name);
     if (!cgam_gguf_clean((cgam_gguf_text){g->architecture, strlen(g->architecture)}))

@@ -60,7 +60,7 @@ static const char each_row[] =
     " s.ids, coalesce(s.text, '')" WHICH
     " ORDER BY min(p.id) OVER (PARTITION BY p.source, p.seed, p.demos, p.shots), p.query, s.id";
 
-typedef struct sheet {
+typedef struct export_sheet {
     cgam_store *store;
     const cgam_store_group *group;
     FILE *index;
@@ -71,16 +71,16 @@ typedef struct sheet {
     int32_t *ids;  /* [words_capacity] */
     char **labels; /* [capacity] those that came */
     int64_t n_labels;
-} sheet;
+} export_sheet;
 
-static void sheet_free(sheet *s)
+static void sheet_free(export_sheet *s)
 {
     cgam_env *env = s->store->env;
     for (int64_t i = 0; i < s->n_labels; i++) cgam_free(env, s->labels[i]);
     cgam_free_all(env, s->states, s->tokens, s->ids, s->labels);
 }
 
-static cgam_status sheet_new(sheet *s)
+static cgam_status sheet_new(export_sheet *s)
 {
     cgam_env *env = s->store->env;
     int64_t counts[2];
@@ -101,7 +101,7 @@ static cgam_status sheet_new(sheet *s)
 }
 
 /* The number of a label, counted as they come; -1 for none. */
-static cgam_status label_number(sheet *s, const char *word, int64_t *out)
+static cgam_status label_number(export_sheet *s, const char *word, int64_t *out)
 {
     *out = -1;
     if (!*word) return CGAM_OK;
@@ -126,7 +126,7 @@ static void write_number(FILE *to, int64_t number)
     fputc(',', to);
 }
 
-static void write_line(const sheet *s, sqlite3_stmt *row)
+static void write_line(const export_sheet *s, sqlite3_stmt *row)
 {
     FILE *to = s->index;
     int64_t i = s->rows;
@@ -147,7 +147,7 @@ static void write_line(const sheet *s, sqlite3_stmt *row)
     fputc('\n', to);
 }
 
-static cgam_status read_row(sheet *s, sqlite3_stmt *row)
+static cgam_status read_row(export_sheet *s, sqlite3_stmt *row)
 {
     int64_t numbers = (s->group->layers + 1) * s->group->width, i = s->rows;
     const char *name = (const char *)sqlite3_column_text(row, DTYPE);
@@ -176,7 +176,7 @@ static cgam_status read_row(sheet *s, sqlite3_stmt *row)
     return CGAM_OK;
 }
 
-static cgam_status read_group(sheet *s)
+static cgam_status read_group(export_sheet *s)
 {
     sqlite3_stmt *ask;
     cgam_status status = cgam_store_ask(s->store, each_row, s->group, &ask);
@@ -192,7 +192,7 @@ static cgam_status read_group(sheet *s)
     return status;
 }
 
-static cgam_status write_arrays(const sheet *s, const char *path)
+static cgam_status write_arrays(const export_sheet *s, const char *path)
 {
     cgam_env *env = s->store->env;
     const int64_t shape[] = {s->rows, s->group->layers + 1, s->group->width};
@@ -219,7 +219,7 @@ cgam_status cgam_store_export(cgam_store *store, const cgam_store_group *group, 
     if (status != CGAM_OK) return status;
     if (!cgam_store_index_path(path, index, sizeof index))
         return cgam_fail(env, CGAM_E_ARG, "%s: the path is too long", cgam_path_tail(path));
-    sheet s = {.store = store, .group = &found};
+    export_sheet s = {.store = store, .group = &found};
     status = sheet_new(&s);
     if (status == CGAM_OK) status = cgam_outfile_begin(env, index, &file);
     if (status == CGAM_OK) {

@@ -147,15 +147,15 @@ cgam_status cgam_answers_states(const cgam_answers *answers, cgam_lm_study *stud
 }
 
 /* ---- Reading ------------------------------------------------------------------------------- */
-typedef struct reading {
+typedef struct answer_reading {
     const cgam_answers *answers;
     int64_t vocab, from;        /* from: the first query of the piece */
     const float *roots, *after; /* [piece, vocab] or NULL, [piece, beginnings - 1, vocab] */
     double *log_p;              /* [queries, labels] or NULL */
     cgam_whole *out;
-} reading;
+} answer_reading;
 
-static const float *scores_at(const reading *r, int64_t i, int64_t beginning)
+static const float *scores_at(const answer_reading *r, int64_t i, int64_t beginning)
 {
     int64_t each = r->answers->beginnings - 1;
     return beginning == 0 ? r->roots + i * r->vocab
@@ -164,7 +164,7 @@ static const float *scores_at(const reading *r, int64_t i, int64_t beginning)
 
 static cgam_status read_query(void *arg, int64_t i)
 {
-    const reading *r = arg;
+    const answer_reading *r = arg;
     const cgam_answers *a = r->answers;
     int64_t query = r->from + i, target = a->target[query], begin = r->roots ? 0 : 1;
     if (cgam_interrupted(a->env)) return CGAM_E_INTERRUPTED;
@@ -203,12 +203,12 @@ cgam_status cgam_answers_read(const cgam_answers *answers, const cgam_lens *lens
     int64_t each = answers->beginnings - 1, n = answers->queries, vocab = lens->vocab;
     int64_t piece = AT_ONCE / answers->beginnings > 0 ? AT_ONCE / answers->beginnings : 1;
     float *scores = cgam_alloc(env, (size_t)(piece * answers->beginnings * vocab), sizeof *scores);
-    reading r = {.answers = answers,
-                 .vocab = vocab,
-                 .roots = x ? scores : NULL,
-                 .after = scores ? scores + piece * vocab : NULL,
-                 .log_p = log_p,
-                 .out = out};
+    answer_reading r = {.answers = answers,
+                        .vocab = vocab,
+                        .roots = x ? scores : NULL,
+                        .after = scores ? scores + piece * vocab : NULL,
+                        .log_p = log_p,
+                        .out = out};
     cgam_status status = scores ? CGAM_OK : cgam_fail_nomem(env, "scores");
     for (r.from = 0; r.from < n && status == CGAM_OK; r.from += piece) {
         int64_t m = n - r.from < piece ? n - r.from : piece;

@@ -171,7 +171,7 @@ cgam_status cgam_dataset_shipped(cgam_env *env, const char *name, const char *la
 
 enum { FIELDS = 3, LINE_MAX_BYTES = 1 << 24, WHERE = 160 };
 
-typedef struct reader {
+typedef struct set_reader {
     cgam_dataset *set;
     const char *name; /* for messages */
     cgam_file file;
@@ -182,14 +182,14 @@ typedef struct reader {
     char *field[FIELDS]; /* into text */
     int fields;
     char where[WHERE];
-} reader;
+} set_reader;
 
-static cgam_status fail_at_line(reader *r, const char *words)
+static cgam_status fail_at_line(set_reader *r, const char *words)
 {
     return cgam_fail(r->set->env, CGAM_E_FORMAT, "%s: %s", r->where, words);
 }
 
-static cgam_status reserve_text(reader *r, size_t bytes)
+static cgam_status reserve_text(set_reader *r, size_t bytes)
 {
     if (bytes <= r->text_capacity) return CGAM_OK;
     cgam_free(r->set->env, r->text);
@@ -202,7 +202,7 @@ static cgam_status reserve_text(reader *r, size_t bytes)
     return CGAM_OK;
 }
 
-static void next_where(reader *r)
+static void next_where(set_reader *r)
 {
     r->line++;
     snprintf(r->where, sizeof r->where, "%s:%lld", r->name, (long long)r->line);
@@ -210,7 +210,7 @@ static void next_where(reader *r)
 
 /* The next line that is not blank into text, without its end; *more false at the end of the file.
  * A byte 0 would cut the line short, so it becomes a blank. */
-static cgam_status next_line(reader *r, bool *more)
+static cgam_status next_line(set_reader *r, bool *more)
 {
     *more = false;
     while (r->at < r->file.size) {
@@ -235,7 +235,7 @@ static cgam_status next_line(reader *r, bool *more)
 }
 
 /* Cuts text at its tabs. */
-static void split_tabs(reader *r)
+static void split_tabs(set_reader *r)
 {
     r->fields = 0;
     for (char *at = r->text; at && r->fields < FIELDS;) {
@@ -246,7 +246,7 @@ static void split_tabs(reader *r)
 }
 
 /* A CSV record: fields may be quoted, with quotes doubled and line ends inside. */
-static cgam_status next_record(reader *r, bool *more)
+static cgam_status next_record(set_reader *r, bool *more)
 {
     const char *bytes = (const char *)r->file.bytes;
     size_t size = r->file.size;
@@ -284,21 +284,21 @@ static cgam_status next_record(reader *r, bool *more)
 }
 
 /* ---- One example of each format ------------------------------------------------------------ */
-static cgam_status read_tsv(reader *r)
+static cgam_status read_tsv(set_reader *r)
 {
     split_tabs(r);
     if (r->fields != 2) return fail_at_line(r, "label, tab, text are expected");
     return add_example(r->set, r->where, r->field[1], r->field[0]);
 }
 
-static cgam_status read_facts(reader *r)
+static cgam_status read_facts(set_reader *r)
 {
     split_tabs(r);
     if (r->fields != 2) return fail_at_line(r, "two texts with a tab between are expected");
     return add_example(r->set, r->where, r->field[0], r->field[1]);
 }
 
-static cgam_status read_sst2(reader *r)
+static cgam_status read_sst2(set_reader *r)
 {
     split_tabs(r);
     if (r->fields != 2) return fail_at_line(r, "sentence, tab, label are expected");
@@ -307,7 +307,7 @@ static cgam_status read_sst2(reader *r)
 }
 
 /* ISO-8859-1 to UTF-8: bytes above 127 become two. */
-static cgam_status read_trec(reader *r)
+static cgam_status read_trec(set_reader *r)
 {
     char *colon = strchr(r->text, ':'), *blank = strchr(r->text, ' ');
     if (!colon || !blank || colon > blank)
@@ -352,7 +352,7 @@ static void fix_entities(char *text)
     *to = '\0';
 }
 
-static cgam_status read_agnews(reader *r)
+static cgam_status read_agnews(set_reader *r)
 {
     if (r->fields < 2)
         return fail_at_line(r, "class, title, description or text, class are expected");
@@ -367,7 +367,7 @@ static cgam_status read_agnews(reader *r)
     return add_example(r->set, r->where, text, one[0] ? one : label);
 }
 
-static cgam_status read_lama(reader *r)
+static cgam_status read_lama(set_reader *r)
 {
     json_t *row;
     cgam_status status = cgam_json_parse(r->set->env, r->where, r->text, strlen(r->text), &row);
@@ -399,7 +399,7 @@ static cgam_status read_lama(reader *r)
 }
 
 /* The whole file is one array of {"input", "output"}, as Todd et al. (2024) write their tasks. */
-static cgam_status read_pairs(reader *r)
+static cgam_status read_pairs(set_reader *r)
 {
     json_t *list, *pair;
     size_t i;
@@ -467,7 +467,7 @@ typedef enum cut { LINES, RECORDS, WHOLE } cut; /* what is read at once */
 
 typedef struct format {
     const char *name;
-    cgam_status (*read)(reader *r);
+    cgam_status (*read)(set_reader *r);
     cut by;
     bool facts;
     const char *template, *labels;
@@ -502,7 +502,7 @@ cgam_status cgam_dataset_read(cgam_env *env, const char *name, const char *where
     if (f->facts && labels)
         return cgam_fail(env, CGAM_E_ARG, "labels: %s is a set of facts, which has no classes",
                          where);
-    reader r = {.name = where, .file = *file};
+    set_reader r = {.name = where, .file = *file};
     if (file->size >= 3 && memcmp(file->bytes, "\xef\xbb\xbf", 3) == 0) /* byte order mark */
         r.file = cgam_file_borrow(file->bytes + 3, file->size - 3);
     cgam_status status = new_dataset(env, template ? template : f->template, f->facts, &r.set);

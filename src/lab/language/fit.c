@@ -345,12 +345,12 @@ cgam_status cgam_projection_apply(cgam_env *env, const double *P, int64_t d, int
  * of them every coordinate depends on every other one. A vector costs d log d operations, and Q is never
  * made; that it is orthogonal is exact but for rounding, that it is near to uniform is not needed. */
 
-typedef struct turn {
+typedef struct rotation {
     int64_t *place; /* [d] */
     double *angle;  /* [d / 2] */
-} turn;
+} rotation;
 
-static void permute(const turn *t, bool back, int64_t d, const double *from, double *to)
+static void permute(const rotation *t, bool back, int64_t d, const double *from, double *to)
 {
     for (int64_t j = 0; j < d; j++) {
         if (back) to[t->place[j]] = from[j];
@@ -358,7 +358,7 @@ static void permute(const turn *t, bool back, int64_t d, const double *from, dou
     }
 }
 
-static void rotate_pairs(const turn *t, bool back, int64_t d, double *x)
+static void rotate_pairs(const rotation *t, bool back, int64_t d, double *x)
 {
     for (int64_t j = 0; j + 1 < d; j += 2) {
         double c = cos(t->angle[j / 2]), s = back ? -sin(t->angle[j / 2]) : sin(t->angle[j / 2]);
@@ -368,7 +368,7 @@ static void rotate_pairs(const turn *t, bool back, int64_t d, double *x)
     }
 }
 
-static void draw_turn(uint64_t seed, int64_t round, int64_t d, const turn *t)
+static void draw_turn(uint64_t seed, int64_t round, int64_t d, const rotation *t)
 {
     static const double full = 6.283185307179586;
     cgam_rng rng = cgam_rng_stream(seed, (UINT64_C(1) << 58) + (uint64_t)round);
@@ -383,7 +383,7 @@ static void draw_turn(uint64_t seed, int64_t round, int64_t d, const turn *t)
 
 cgam_status cgam_fit_turn(cgam_env *env, uint64_t seed, bool back, int64_t m, int64_t d, double *x)
 {
-    turn t;
+    rotation t;
     double *buffer;
     int64_t rounds = 2;
     for (int64_t size = 1; size < d; size *= 2) rounds += 2;

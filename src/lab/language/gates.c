@@ -233,18 +233,18 @@ static cgam_status answer_one(void *arg, int64_t i)
 }
 
 /* Room for a group of coupled recalls. */
-typedef struct group {
+typedef struct recall_group {
     int64_t count, query[CGAM_RECALL_GROUP];
     cgam_result results[CGAM_RECALL_GROUP];
     double *q, *c; /* [CGAM_RECALL_GROUP, d] */
     double *r;     /* [CGAM_RECALL_GROUP, n] */
     const cgam_gates_asked *asked;
     cgam_gates_answer *to;
-} group;
+} recall_group;
 
 static cgam_status read_answer(void *arg, int64_t k)
 {
-    const group *g = arg;
+    const recall_group *g = arg;
     const cgam_result *x = &g->results[k];
     cgam_gates_answer *to = &g->to[g->query[k]];
     *to = (cgam_gates_answer){.unique = x->unique == 1 && x->unique_proved,
@@ -253,7 +253,7 @@ static cgam_status read_answer(void *arg, int64_t k)
     return read_scores(g->asked, g->query[k], g->r + k * g->asked->gates->bank->Z.n, to);
 }
 
-static cgam_status run_group(const cgam_recall *plan, int half, group *g)
+static cgam_status run_group(const cgam_recall *plan, int half, recall_group *g)
 {
     const cgam_gates_asked *a = g->asked;
     cgam_env *env = a->gates->bank->env;
@@ -271,7 +271,7 @@ static cgam_status run_group(const cgam_recall *plan, int half, group *g)
 
 /* The queries of the other half under what was chosen on this one. */
 static cgam_status couple_half(const cgam_gates_asked *a, const cgam_gate *gate, double alpha,
-                               int half, group *g, cgam_gates_answers *out)
+                               int half, recall_group *g, cgam_gates_answers *out)
 {
     cgam_recall_opts opts = cgam_recall_opts_default();
     cgam_recall *plan;
@@ -297,7 +297,7 @@ static cgam_status couple(const cgam_gates_asked *a, const cgam_gate *gate, doub
 {
     cgam_env *env = a->gates->bank->env;
     size_t n = (size_t)a->gates->bank->Z.n, d = (size_t)a->gates->bank->Z.d;
-    group *g = cgam_zalloc(env, 1, sizeof *g);
+    recall_group *g = cgam_zalloc(env, 1, sizeof *g);
     if (!g) return cgam_fail_nomem(env, "coupled recalls");
     cgam_status status = cgam_alloc_all(
         env, "coupled recalls", CGAM_ARRAY(g->q, CGAM_RECALL_GROUP * d),

@@ -43,19 +43,19 @@ enum { ADD, REPLACE, KINDS };
 
 enum { RANDOM, FLIPPED, OTHER_TASK, LABEL_ROWS, CONTROLS };
 
-typedef struct cell {
+typedef struct inject_cell {
     int kind;
     int64_t layer;
     double scale;
-} cell;
+} inject_cell;
 
 /* States by which vectors are made: with and without demonstrations, and the mean effect of each
  * half; the other task has one mean for both. */
-typedef struct source {
+typedef struct vector_source {
     float *with;             /* [queries, layers, d] */
     float *shift;            /* [layers, 2, d] */
     int64_t queries, halves; /* halves: 2, or 1 where the queries are others */
-} source;
+} vector_source;
 
 typedef struct injection {
     cgam_lm_study *study;
@@ -67,9 +67,9 @@ typedef struct injection {
     int64_t n, layers, d, k;
     float *zero;            /* [n, layers, d] */
     cgam_lm_tokens *prompt; /* [n] without demonstrations */
-    source truth, flipped, other;
+    vector_source truth, flipped, other;
     const char *other_name;
-    cell *cells;
+    inject_cell *cells;
     int64_t n_cells;
     bool *right; /* [2, cells, n] under vectors of the other half, then of its own */
     double *f1;  /* [cells, n], of the first of these */
@@ -83,14 +83,14 @@ enum { ZERO, ICL, READOUT, BEST, BY_KIND, CONTROL = BY_KIND + KINDS, MARKS = CON
 static inline bool *marks_of(const injection *t, int which) { return t->marks + which * t->n; }
 
 /* Cells chosen by what is right in them. */
-typedef struct choice {
+typedef struct inject_choice {
     int64_t cell[3]; /* on the queries of half 0, 1, and on all */
     double held_out, held_out_ties, tied;
-} choice;
+} inject_choice;
 
 /* Of cells of one kind, or KINDS: of all. right [n]: held out, query by query. */
-choice cgam_inject_choose(const injection *t, int kind, bool *right);
+inject_choice cgam_inject_choose(const injection *t, int kind, bool *right);
 /* Puts shares, cells, choices and differences; the controls must have been run. */
-void cgam_inject_put(injection *t, const choice *chosen, json_t *entry);
+void cgam_inject_put(injection *t, const inject_choice *chosen, json_t *entry);
 
 #endif

@@ -22,16 +22,16 @@ static int64_t count_hits(const injection *t, int64_t c, bool own, int64_t half)
     return count;
 }
 
-choice cgam_inject_choose(const injection *t, int kind, bool *right)
+inject_choice cgam_inject_choose(const injection *t, int kind, bool *right)
 {
-    choice out = {.cell = {-1, -1, -1}};
+    inject_choice out = {.cell = {-1, -1, -1}};
     double ties = 0;
     for (int64_t half = 0; half < 3; half++) {
         int64_t most = -1, tied = 0;
         for (int64_t c = 0; c < t->n_cells; c++) {
             if (kind != KINDS && t->cells[c].kind != kind) continue;
             int64_t count = count_hits(t, c, half < 2, half);
-            const cell *best = out.cell[half] >= 0 ? &t->cells[out.cell[half]] : NULL;
+            const inject_cell *best = out.cell[half] >= 0 ? &t->cells[out.cell[half]] : NULL;
             bool later =
                 best && count == most &&
                 (t->cells[c].layer > best->layer ||
@@ -67,9 +67,9 @@ static void put_share(const injection *t, json_t *to, const char *name, const in
     cgam_lm_put_share(to, name, cgam_baseline_share(t->n, target, right, other, t->study->seed));
 }
 
-static void put_choice(const injection *t, json_t *to, const choice *c, const bool *right)
+static void put_choice(const injection *t, json_t *to, const inject_choice *c, const bool *right)
 {
-    const cell *all = &t->cells[c->cell[2]];
+    const inject_cell *all = &t->cells[c->cell[2]];
     cgam_json_add(to, "kind=%s layer=%jd scale=%g accuracy=%g", kind_names[all->kind], all->layer,
                   all->scale,
                   (double)count_hits(t, c->cell[2], false, 2) / (double)t->judge.counted);
@@ -78,7 +78,7 @@ static void put_choice(const injection *t, json_t *to, const choice *c, const bo
     cgam_json_add(to, "held_out_ties=%g tied=%g", c->held_out_ties, c->tied);
     json_t *halves = json_array();
     for (int h = 0; h < 2; h++) {
-        const cell *one = &t->cells[c->cell[h]];
+        const inject_cell *one = &t->cells[c->cell[h]];
         json_array_append_new(halves, json_pack("{s:s, s:I, s:o}", "kind", kind_names[one->kind],
                                                 "layer", (json_int_t)one->layer, "scale",
                                                 cgam_json_real(one->scale)));
@@ -93,7 +93,7 @@ static void put_cells(injection *t, json_t *entry)
 {
     json_t *list = json_array();
     for (int64_t c = 0; c < t->n_cells; c++) {
-        const cell *one = &t->cells[c];
+        const inject_cell *one = &t->cells[c];
         const bool *right = t->right + c * t->n;
         cgam_share s = cgam_baseline_share(t->n, t->judge.target, right, NULL, t->study->seed);
         double f1 = 0;
@@ -135,7 +135,7 @@ static void put_differences(const injection *t, json_t *entry)
     cgam_json_put(entry, "differences", o);
 }
 
-void cgam_inject_put(injection *t, const choice *chosen, json_t *entry)
+void cgam_inject_put(injection *t, const inject_choice *chosen, json_t *entry)
 {
     const int32_t *target = t->judge.target;
     json_t *best = json_object(), *kinds = json_object(), *controls = json_object();
@@ -150,7 +150,7 @@ void cgam_inject_put(injection *t, const choice *chosen, json_t *entry)
     for (int kind = 0; kind < KINDS; kind++) {
         if (kind == ADD ? t->opts->no_add : t->opts->no_replace) continue;
         json_t *o = json_object();
-        choice c = cgam_inject_choose(t, kind, marks_of(t, BY_KIND + kind));
+        inject_choice c = cgam_inject_choose(t, kind, marks_of(t, BY_KIND + kind));
         put_choice(t, o, &c, marks_of(t, BY_KIND + kind));
         cgam_json_put(kinds, kind_names[kind], o);
     }

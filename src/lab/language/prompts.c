@@ -25,9 +25,9 @@
  * query's answer. Texts and words are numbered so that spellings of the same have one number; the
  * pairs of numbers that occur, sorted, answer both questions. */
 
-typedef struct pair {
+typedef struct said_pair {
     int64_t text, word;
-} pair;
+} said_pair;
 
 typedef struct cgam_facts {
     cgam_env *env;
@@ -37,7 +37,7 @@ typedef struct cgam_facts {
     int64_t *text;                 /* [rows] */
     int64_t *word;                 /* [words] */
     int64_t *weight;               /* [labels of train] examples that have it */
-    pair *said;                    /* [rows], sorted */
+    said_pair *said;               /* [rows], sorted */
 } cgam_facts;
 
 /* Reads both sets once; they are borrowed. train may be eval. Gives *out; facts_free. */
@@ -97,7 +97,7 @@ static void number_texts(int64_t n, named *list, int64_t *out)
 /* ---- What is said ------------------------------------------------------------------------- */
 static int by_pair(const void *a, const void *b)
 {
-    const pair *x = a, *y = b;
+    const said_pair *x = a, *y = b;
     if (x->text != y->text) return x->text < y->text ? -1 : 1;
     return (x->word > y->word) - (x->word < y->word);
 }
@@ -163,8 +163,8 @@ static int64_t text_number(const cgam_facts *facts, bool of_train, int64_t examp
 /* Is word number `word` an object of the query's subject or of the demonstration's? */
 static bool is_own_word(const cgam_facts *facts, int64_t query, int64_t demo, int64_t word)
 {
-    const pair of_query = {text_number(facts, false, query), word};
-    const pair of_demo = {text_number(facts, true, demo), word};
+    const said_pair of_query = {text_number(facts, false, query), word};
+    const said_pair of_demo = {text_number(facts, true, demo), word};
     size_t rows = (size_t)facts->rows, size = sizeof *facts->said;
     return bsearch(&of_query, facts->said, rows, size, by_pair) ||
            bsearch(&of_demo, facts->said, rows, size, by_pair);

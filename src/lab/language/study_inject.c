@@ -18,15 +18,15 @@
 enum { QUERIES_LEAST = 4 };
 
 /* ---- Vectors ------------------------------------------------------------------------------ */
-static void source_free(cgam_env *env, source *s)
+static void source_free(cgam_env *env, vector_source *s)
 {
     cgam_free_all(env, s->with, s->shift);
-    *s = (source){0};
+    *s = (vector_source){0};
 }
 
 /* From a task's own queries, whose states without demonstrations are t->zero, or another task's. */
 static cgam_status source_fill(const injection *t, const cgam_lm_task *task, cgam_demos demos,
-                               source *s)
+                               vector_source *s)
 {
     bool own = task == &t->study->task;
     s->queries = task->queries;
@@ -42,7 +42,7 @@ static cgam_status source_fill(const injection *t, const cgam_lm_task *task, cga
 
 /* The query of half `half` whose state stands for the demonstrations when query i is asked: the one
  * beside it, or the next one of its own half. */
-static int64_t dummy_of(const source *s, int64_t i, int64_t half)
+static int64_t dummy_of(const vector_source *s, int64_t i, int64_t half)
 {
     if (s->halves == 1) return i % s->queries;
     int64_t of_half = (s->queries + 1 - half) / 2; /* half, half + 2, .. */
@@ -50,8 +50,8 @@ static int64_t dummy_of(const source *s, int64_t i, int64_t half)
     return half + 2 * (rank % of_half);
 }
 
-static const float *vector_for(const injection *t, const source *s, const cell *c, int64_t i,
-                               int64_t half)
+static const float *vector_for(const injection *t, const vector_source *s, const inject_cell *c,
+                               int64_t i, int64_t half)
 {
     return c->kind == ADD ? s->shift + (2 * c->layer + half) * t->d
                           : s->with + (dummy_of(s, i, half) * t->layers + c->layer) * t->d;
@@ -65,8 +65,8 @@ static void scale_to_norm(float *v, int64_t d, double norm)
 }
 
 /* The vector of a control in place of `truth`: of the same norm where it is none of demonstrations. */
-static void control_vector(const injection *t, int control, const cell *c, int64_t i, int64_t half,
-                           float *out)
+static void control_vector(const injection *t, int control, const inject_cell *c, int64_t i,
+                           int64_t half, float *out)
 {
     double norm = cgam_sweep_norm(vector_for(t, &t->truth, c, i, half), t->d);
     if (control == FLIPPED || control == OTHER_TASK) {
@@ -148,34 +148,34 @@ static cgam_status run_plain(injection *t, int64_t k, const float *states, bool 
 }
 
 /* Edits of the last tokens of queries, to be run together. */
-typedef struct lot {
+typedef struct edit_lot {
     int64_t capacity, jobs; /* capacity: a query's edits more than are run at once */
     cgam_lm_edit *edit;     /* [capacity] */
     cgam_judge_job *job;
     int64_t *place; /* where its answer goes */
     bool *right;
     double *f1;
-} lot;
+} edit_lot;
 
-static void lot_close(cgam_env *env, lot *r)
+static void lot_close(cgam_env *env, edit_lot *r)
 {
     cgam_free_all(env, r->edit, r->job, r->place, r->right, r->f1);
 }
 
 enum { AT_ONCE = 1024 }; /* edits: some seconds, and full batches in either engine */
 
-static cgam_status lot_open(cgam_env *env, int64_t each, lot *r)
+static cgam_status lot_open(cgam_env *env, int64_t each, edit_lot *r)
 {
     int64_t capacity = AT_ONCE + each;
-    *r = (lot){.capacity = capacity};
+    *r = (edit_lot){.capacity = capacity};
     return cgam_alloc_all(env, "edits", CGAM_ARRAY(r->edit, capacity), CGAM_ARRAY(r->job, capacity),
                           CGAM_ARRAY(r->place, capacity), CGAM_ZEROS(r->right, capacity),
                           CGAM_ZEROS(r->f1, capacity));
 }
 
 /* Query i with v put on its last token. */
-static void lot_add(const injection *t, lot *r, int64_t i, const cell *c, const float *v,
-                    int64_t place)
+static void lot_add(const injection *t, edit_lot *r, int64_t i, const inject_cell *c,
+                    const float *v, int64_t place)
 {
     cgam_lm_edit *e = &r->edit[r->jobs];
     *e = cgam_lm_edit_default();
@@ -188,7 +188,7 @@ static void lot_add(const injection *t, lot *r, int64_t i, const cell *c, const 
 }
 
 /* The answers of a lot, unless an earlier run has them: which it is and all that it depends on. */
-static cgam_status lot_judge(injection *t, const char *what, lot *r)
+static cgam_status lot_judge(injection *t, const char *what, edit_lot *r)
 {
     const cgam_lm_inject_opts *o = t->opts;
     char key[160], also[170];
@@ -213,7 +213,7 @@ static cgam_status lot_judge(injection *t, const char *what, lot *r)
 }
 
 /* Runs them once there are enough, or `last`: answers to right[place], and to f1[place] below f1_end. */
-static cgam_status lot_run(injection *t, const char *what, lot *r, bool last, bool *right,
+static cgam_status lot_run(injection *t, const char *what, edit_lot *r, bool last, bool *right,
                            double *f1, int64_t f1_end)
 {
     if (r->jobs == 0 || (r->jobs < AT_ONCE && !last)) return CGAM_OK;
@@ -234,7 +234,7 @@ double cgam_lm_inject_work(const cgam_lm_study *study)
 
 static cgam_status run_cells(injection *t)
 {
-    lot r;
+    edit_lot r;
     int64_t count = 2 * t->n_cells;
     cgam_lm_work_begin(t->study, (double)(count * t->n));
     cgam_status status = lot_open(t->env, count, &r);
@@ -242,7 +242,7 @@ static cgam_status run_cells(injection *t)
         cgam_progress_count(&t->study->progress, "injecting", i, t->n, "queries");
         for (int64_t c = 0; c < count && t->judge.target[i] >= 0; c++) {
             bool own = c >= t->n_cells;
-            const cell *one = &t->cells[own ? c - t->n_cells : c];
+            const inject_cell *one = &t->cells[own ? c - t->n_cells : c];
             lot_add(t, &r, i, one, vector_for(t, &t->truth, one, i, own ? i % 2 : 1 - i % 2),
                     c * t->n + i);
         }
@@ -252,16 +252,16 @@ static cgam_status run_cells(injection *t)
     return status;
 }
 
-static cgam_status run_controls(injection *t, const choice *best)
+static cgam_status run_controls(injection *t, const inject_choice *best)
 {
-    lot r;
+    edit_lot r;
     cgam_lm_work_begin(t->study, (double)(CONTROLS * t->n));
     cgam_status status = lot_open(t->env, CONTROLS, &r);
     float *buffer = cgam_alloc(t->env, (size_t)(r.capacity * t->d), sizeof *buffer);
     if (status == CGAM_OK && !buffer) status = cgam_fail_nomem(t->env, "controls");
     for (int64_t i = 0; i < t->n && status == CGAM_OK; i++) {
         int64_t half = 1 - i % 2;
-        const cell *one = &t->cells[best->cell[half]];
+        const inject_cell *one = &t->cells[best->cell[half]];
         cgam_progress_count(&t->study->progress, "controls", i, t->n, "queries");
         for (int c = 0; c < CONTROLS && t->judge.target[i] >= 0; c++) {
             float *v = buffer + r.jobs * t->d;
@@ -321,7 +321,7 @@ static cgam_status add_shots(injection t, int64_t k, json_t *shots)
     cgam_json_add(entry, "k=%jd queries=%jd left_out=%jd", k, t.judge.counted,
                   t.n - t.judge.counted);
     if (status == CGAM_OK) {
-        choice best = cgam_inject_choose(&t, KINDS, marks_of(&t, BEST));
+        inject_choice best = cgam_inject_choose(&t, KINDS, marks_of(&t, BEST));
         status = run_controls(&t, &best);
         if (status == CGAM_OK) cgam_inject_put(&t, &best, entry);
     }
@@ -372,7 +372,7 @@ static cgam_status make_cells(injection *t)
         for (int64_t l = 0; l < layers; l++)
             for (int64_t s = 0; s < scales; s++)
                 t->cells[t->n_cells++] =
-                    (cell){kind, o->layers_count > 0 ? o->layers[l] : l, scale[s]};
+                    (inject_cell){kind, o->layers_count > 0 ? o->layers[l] : l, scale[s]};
     }
     return CGAM_OK;
 }

@@ -296,12 +296,12 @@ cgam_status cgam_kept_add_result(cgam_lm_study *study, const char *key, const cg
 }
 
 /* The other way round. A file from outside may say anything: what does not fit is bad. */
-typedef struct reader {
+typedef struct kept_reader {
     const char *at, *end;
     bool bad;
-} reader;
+} kept_reader;
 
-static const char *take_bytes(reader *from, uint64_t size)
+static const char *take_bytes(kept_reader *from, uint64_t size)
 {
     const char *at = from->at;
     from->bad = from->bad || size > (uint64_t)(from->end - at);
@@ -310,7 +310,7 @@ static const char *take_bytes(reader *from, uint64_t size)
     return at;
 }
 
-static int64_t take_int(reader *from, int64_t most)
+static int64_t take_int(kept_reader *from, int64_t most)
 {
     int64_t value = 0;
     const char *bytes = take_bytes(from, sizeof value);
@@ -319,7 +319,7 @@ static int64_t take_int(reader *from, int64_t most)
     return from->bad ? 0 : value;
 }
 
-static const char *take_text(reader *from)
+static const char *take_text(kept_reader *from)
 {
     int64_t size = take_int(from, from->end - from->at);
     const char *text = take_bytes(from, (uint64_t)size);
@@ -327,7 +327,7 @@ static const char *take_text(reader *from)
     return from->bad ? "" : text;
 }
 
-static void take_table(cgam_lm_result *r, reader *from)
+static void take_table(cgam_lm_result *r, kept_reader *from)
 {
     int64_t i = r->tables++, left = from->end - from->at;
     cgam_table *t = &r->table[i];
@@ -365,7 +365,7 @@ cgam_status cgam_kept_result(cgam_lm_study *study, const char *key, cgam_lm_resu
     if (status != CGAM_OK) return status;
     char *words = r->words[0] = cgam_alloc(r->env, size + 1, 1); /* tables keep theirs in it */
     r->lost = !words;
-    reader from = {words, words ? words + size : NULL, !words};
+    kept_reader from = {words, words ? words + size : NULL, !words};
     if (words) {
         memcpy(words, bytes, size);
         json_decref(r->doc);

@@ -28,7 +28,7 @@ static const struct {
              {"other_relation", CGAM_DEMOS_FOREIGN}};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-typedef struct steering {
+typedef struct steer_run {
     cgam_lm_study *study;
     const cgam_lm_task *task;
     cgam_lm_steer_opts opts;
@@ -40,7 +40,7 @@ typedef struct steering {
     cgam_answer *answer; /* [n, places] */
     double *before;      /* [n, 2] log p and log odds without a context */
     double *right;       /* [lambdas, L + 1, n] log p with right facts */
-} steering;
+} steer_run;
 
 /* gain: of log p over no context, query by query; odds: log p/(mass - p), the answer against the
  * other objects, and what it gains; behind: how far log p is below that with right facts. */
@@ -91,7 +91,7 @@ static void bootstrap_band(uint64_t seed, int64_t n, const double *x, double *me
 }
 
 /* All tokens of query i's answer: the sum of log p, the worst rank, the mass where the answer begins. */
-static cgam_answer judge_whole(const steering *s, int64_t i)
+static cgam_answer judge_whole(const steer_run *s, int64_t i)
 {
     cgam_answer all = s->answer[i * s->places];
     for (int64_t t = 1; t < s->places && s->token[i * s->places + t] >= 0; t++) {
@@ -103,7 +103,7 @@ static cgam_answer judge_whole(const steering *s, int64_t i)
 }
 
 /* right [n]: log p with right facts at the same layer and coupling, kept when `keep`. */
-static cgam_status measure_states(steering *s, bool first, bool keep, double *right,
+static cgam_status measure_states(steer_run *s, bool first, bool keep, double *right,
                                   double out[COUNT])
 {
     const cgam_lm_study *study = s->study;
@@ -151,7 +151,7 @@ static cgam_status measure_states(steering *s, bool first, bool keep, double *ri
 }
 
 /* x = q + lambda s c_{-i} with the context after layer l. */
-static void add_context(steering *s, const float *with, int64_t l, double lambda)
+static void add_context(steer_run *s, const float *with, int64_t l, double lambda)
 {
     const cgam_lm_info *info = &s->study->info;
     int64_t n = s->task->queries, d = info->width, L = info->layers + 1;
@@ -183,7 +183,7 @@ static void add_context(steering *s, const float *with, int64_t l, double lambda
     }
 }
 
-static cgam_status add_kind(steering *s, int64_t k, int kind, json_t *curves)
+static cgam_status add_kind(steer_run *s, int64_t k, int kind, json_t *curves)
 {
     cgam_env *env = s->study->env;
     int64_t L = s->study->info.layers + 1, lambdas = s->opts.lambdas;
@@ -209,7 +209,7 @@ static cgam_status add_kind(steering *s, int64_t k, int kind, json_t *curves)
     return status;
 }
 
-static cgam_status add_shots(steering *s, int64_t k, json_t *shots)
+static cgam_status add_shots(steer_run *s, int64_t k, json_t *shots)
 {
     json_t *entry = json_object(), *curves = json_array(), *baseline = json_object();
     double m[COUNT];
@@ -225,7 +225,7 @@ static cgam_status add_shots(steering *s, int64_t k, json_t *shots)
 }
 
 /* Tokens of the answers, and the states before each of them without demonstrations. */
-static cgam_status read_places(steering *s)
+static cgam_status read_places(steer_run *s)
 {
     const cgam_lm_task *task = s->task;
     const cgam_answers *a = task->answers;
@@ -251,7 +251,7 @@ static cgam_status read_places(steering *s)
     return status;
 }
 
-static cgam_status begin_steering(steering *s)
+static cgam_status begin_steering(steer_run *s)
 {
     cgam_lm_study *study = s->study;
     const cgam_lm_task *task = s->task;
@@ -271,7 +271,7 @@ cgam_status cgam_lm_steer(cgam_lm_study *study, cgam_lm_task *task, const cgam_l
                           cgam_lm_result **out)
 {
     if (!task) task = &study->task;
-    steering s = {.study = study, .task = task, .opts = cgam_lm_steer_opts_default()};
+    steer_run s = {.study = study, .task = task, .opts = cgam_lm_steer_opts_default()};
     if (opts) s.opts = *opts;
     if (s.opts.lambdas < 1) {
         s.opts.lambda = cgam_lm_steer_opts_default().lambda;

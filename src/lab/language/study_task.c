@@ -169,16 +169,16 @@ cgam_status cgam_lm_other_task(const cgam_lm_study *study, bool inject, int64_t 
 }
 
 /* ---- States ------------------------------------------------------------------------------- */
-typedef struct sheet {
+typedef struct prompt_sheet {
     int64_t queries, count; /* prompts of queries, and all with what ends after them */
     char **text;
     int32_t **tokens; /* libllama's of the first, ours of the others */
     cgam_lm_prompt *prompt;
     cgam_store_place *place;
     char begun[sizeof((cgam_lm_task *)0)->source + 32]; /* what the others are called */
-} sheet;
+} prompt_sheet;
 
-static void sheet_free(const cgam_lm_study *study, sheet *s)
+static void sheet_free(const cgam_lm_study *study, prompt_sheet *s)
 {
     cgam_env *env = study->env;
     for (int64_t i = 0; i < s->count; i++) {
@@ -223,7 +223,7 @@ static cgam_status prompt_text(const cgam_lm_study *study, const cgam_lm_task *t
 
 /* Prompt s->queries + e: that of the query, with the ending. */
 static cgam_status sheet_end(const cgam_lm_study *study, const cgam_lm_ending *ending, int64_t e,
-                             sheet *s)
+                             prompt_sheet *s)
 {
     cgam_env *env = study->env;
     const cgam_lm_prompt *from = &s->prompt[ending->query];
@@ -250,11 +250,11 @@ static cgam_status sheet_end(const cgam_lm_study *study, const cgam_lm_ending *e
 
 static cgam_status sheet_fill(const cgam_lm_study *study, const cgam_lm_task *task, int64_t k,
                               cgam_demos demos, int64_t endings, const cgam_lm_ending *ending,
-                              sheet *s)
+                              prompt_sheet *s)
 {
     cgam_env *env = study->env;
     int64_t n = task->queries + endings;
-    *s = (sheet){.queries = task->queries, .count = n};
+    *s = (prompt_sheet){.queries = task->queries, .count = n};
     cgam_status status =
         cgam_alloc_all(env, "prompts", CGAM_ZEROS(s->text, n), CGAM_ZEROS(s->tokens, n),
                        CGAM_ZEROS(s->prompt, n), CGAM_ZEROS(s->place, n));
@@ -289,7 +289,7 @@ cgam_status cgam_lm_task_tokens(const cgam_lm_study *study, const cgam_lm_task *
 cgam_status cgam_lm_states_work(cgam_lm_study *study, const cgam_lm_task *task, int64_t k,
                                 cgam_demos demos, double *tokens)
 {
-    sheet s;
+    prompt_sheet s;
     cgam_state_key key = {.model = "", .exact = study->exact, .dtype = study->dtype};
     int64_t numbers = (study->info.layers + 1) * study->info.width;
     *tokens = 0;
@@ -318,7 +318,7 @@ cgam_status cgam_lm_states_after(cgam_lm_study *study, const cgam_lm_task *task,
     cgam_env *env = study->env;
     size_t one = (size_t)((study->info.layers + 1) * study->info.width);
     char note[280], shots[32];
-    sheet s;
+    prompt_sheet s;
     cgam_collected report = {0};
     snprintf(shots, sizeof shots, "%lld shots%s%s", (long long)k,
              demos == CGAM_DEMOS_TRUE ? "" : " ",

@@ -240,22 +240,22 @@ static int64_t choose_pair(int64_t pairs, int64_t layers, const cgam_step *steps
 }
 
 /* The pairs of one choice. */
-typedef struct choice {
+typedef struct pair_choice {
     const cgam_sweep *sweep;
     cgam_sweep_over over;
     int64_t first, pairs;
     cgam_interval *scratch; /* [queries] */
     cgam_step *steps;       /* [pairs] on one half or on all */
-} choice;
+} pair_choice;
 
-static int64_t cell_of(const choice *c, int plane, int64_t pair)
+static int64_t cell_of(const pair_choice *c, int plane, int64_t pair)
 {
     int64_t layers = c->sweep->in.layers;
     return cgam_sweep_cell(c->sweep, plane, c->first + pair / layers, pair % layers);
 }
 
 /* On all queries (half 2) each meets the context of the other half; on one half, that of its own. */
-static cgam_status best_pair_on(choice *c, int half, int64_t *best)
+static cgam_status best_pair_on(pair_choice *c, int half, int64_t *best)
 {
     int plane = half < 2 && c->sweep->planes > CGAM_SWEEP_OWN ? CGAM_SWEEP_OWN : CGAM_SWEEP_CROSSED;
     cgam_status status = CGAM_OK;
@@ -266,7 +266,7 @@ static cgam_status best_pair_on(choice *c, int half, int64_t *best)
 }
 
 /* How many queries of the other half a pair chosen on `half` is right about; right NULL: only that. */
-static int64_t count_held_out(const choice *c, int half, int64_t pair, bool *right)
+static int64_t count_held_out(const pair_choice *c, int half, int64_t pair, bool *right)
 {
     int64_t held = 0, at = cell_of(c, CGAM_SWEEP_CROSSED, pair);
     double lambda = cgam_sweep_inside(c->steps[pair].lambda);
@@ -284,7 +284,7 @@ cgam_status cgam_sweep_choose(const cgam_sweep *s, cgam_sweep_over over, int64_t
     int64_t layers = s->in.layers, p, held = 0;
     double counted = s->counted ? (double)s->counted : (double)NAN, ties_held = 0;
     *out = (cgam_sweep_best){0};
-    choice c = {s, over, first, count * layers, NULL, NULL};
+    pair_choice c = {s, over, first, count * layers, NULL, NULL};
     cgam_status status =
         cgam_alloc_all(s->env, "step functions", CGAM_ARRAY(c.scratch, s->in.queries),
                        CGAM_ARRAY(c.steps, c.pairs));

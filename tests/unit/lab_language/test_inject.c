@@ -299,7 +299,7 @@ TEST(nothing_added_is_zero_shot)
 TEST(a_cell_is_chosen_on_one_half_and_counted_on_the_other)
 {
     enum { N = 6, CELLS = 3 };
-    cell cells[CELLS] = {{ADD, 0, 1}, {ADD, 1, 1}, {ADD, 2, 1}};
+    inject_cell cells[CELLS] = {{ADD, 0, 1}, {ADD, 1, 1}, {ADD, 2, 1}};
     int32_t target[N] = {0, 0, 0, 0, 0, -1};
     const char *other = "100010" /* under vectors of the other half */
                         "010101"
@@ -317,7 +317,7 @@ TEST(a_cell_is_chosen_on_one_half_and_counted_on_the_other)
                          .n_cells = CELLS,
                          .right = right,
                          .judge = {.target = target, .counted = 5}};
-    choice c = cgam_inject_choose(&t, KINDS, held);
+    inject_choice c = cgam_inject_choose(&t, KINDS, held);
     assert_int_equal(c.cell[0], 1); /* queries 0, 2, 4: 2 right, else 0 */
     assert_int_equal(c.cell[1], 2); /* queries 1, 3: 2 right in cells 0 and 2 */
     assert_int_equal(c.cell[2], 2); /* all, as shown: 4 of 5 */
