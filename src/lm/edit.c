@@ -43,7 +43,8 @@ cgam_lm_edits cgam_edit_set_edits(const cgam_edit_set *set)
     return (cgam_lm_edits){set->edit, set->count};
 }
 
-cgam_status cgam_edit_set_add(cgam_edit_set *set, const cgam_lm_edit *edit)
+/* Appends an edit with a copy of its vector. */
+static cgam_status add_edit(cgam_edit_set *set, const cgam_lm_edit *edit)
 {
     size_t size = (size_t)set->width * sizeof *edit->vector;
     cgam_status status = cgam_grow(set->env, "edits", set->edit, set->count, &set->capacity);
@@ -212,7 +213,7 @@ cgam_status cgam_edit_set_word(cgam_edit_set *set, const char *word)
         status = other ? read_row(set, path, row, vector) : read_npy(set, path, row, named, vector);
     }
     e.vector = vector;
-    if (status == CGAM_OK) status = cgam_edit_set_add(set, &e);
+    if (status == CGAM_OK) status = add_edit(set, &e);
     cgam_free_all(set->env, path, vector);
     return status;
 }
@@ -238,7 +239,7 @@ cgam_status cgam_edit_set_vectors(cgam_edit_set *set, const char *word)
     for (int64_t l = from; l <= to && status == CGAM_OK; l++) {
         cgam_lm_edit e = {
             .layer = l, .where = CGAM_LM_ALL, .scale = scale, .vector = cgam_vector_row(v, l)};
-        if (e.vector && cgam_vector_norm(v, l) > 0) status = cgam_edit_set_add(set, &e);
+        if (e.vector && cgam_vector_norm(v, l) > 0) status = add_edit(set, &e);
     }
     cgam_vector_free(v);
     cgam_free(set->env, path);

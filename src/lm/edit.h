@@ -60,8 +60,6 @@ CGAM_NODISCARD cgam_status cgam_edit_set_word(cgam_edit_set *set, const char *wo
 /* Appends `FILE[:scale[:from-to]]`: the vectors of a file of vector.h, added at all positions after
  * layers from .. to, by default all that the file has. */
 CGAM_NODISCARD cgam_status cgam_edit_set_vectors(cgam_edit_set *set, const char *word);
-/* Appends an edit with a copy of its vector. */
-CGAM_NODISCARD cgam_status cgam_edit_set_add(cgam_edit_set *set, const cgam_lm_edit *edit);
 /* Borrowed until the set changes or is freed. */
 cgam_lm_edits cgam_edit_set_edits(const cgam_edit_set *set);
 

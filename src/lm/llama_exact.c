@@ -22,16 +22,12 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef cgam_exact_shape shape;
-typedef cgam_exact_segment segment;
-typedef cgam_exact pass;
-
-static cgam_status read_shape(const cgam_lm *lm, shape *s)
+static cgam_status read_shape(const cgam_lm *lm, cgam_exact_shape *s)
 {
     cgam_env *env = lm->env;
     const char *arch = lm->info.architecture;
     int64_t experts = 0, rotary = 0, key = 0, value = 0;
-    *s = (shape){.layers = lm->info.layers, .width = lm->info.width, .rope_scale = 1};
+    *s = (cgam_exact_shape){.layers = lm->info.layers, .width = lm->info.width, .rope_scale = 1};
     if (strcmp(arch, "llama") != 0)
         return cgam_fail(env, CGAM_E_UNSUPPORTED,
                          "exact knows the architecture llama, this model is %s", arch);
@@ -64,7 +60,7 @@ static cgam_status read_shape(const cgam_lm *lm, shape *s)
 
 cgam_status cgam_exact_knows(const cgam_lm *lm)
 {
-    shape s;
+    cgam_exact_shape s;
     return read_shape(lm, &s);
 }
 
@@ -76,7 +72,7 @@ typedef struct weight_product {
 
 /* Products of the same x with matrices of as many columns. */
 typedef struct products {
-    pass *p;
+    cgam_exact *p;
     int64_t count;
     const float *x; /* [count, columns] */
     weight_product *product;
@@ -179,7 +175,7 @@ typedef struct matrix {
 
 enum { MATRICES = 3 }; /* at most, of one x */
 
-static cgam_status multiply_weights(pass *p, int64_t layer, const float *x, int64_t columns,
+static cgam_status multiply_weights(cgam_exact *p, int64_t layer, const float *x, int64_t columns,
                                     int matrices, const matrix *m, bool add)
 {
     weight_product to[MATRICES];
@@ -200,16 +196,17 @@ static cgam_status multiply_weights(pass *p, int64_t layer, const float *x, int6
 
 /* What is done to the tokens of a panel before matrices multiply them. */
 typedef struct laying {
-    pass *p;
+    cgam_exact *p;
     int64_t count, columns;
-    const float *x;                                          /* [count, columns] */
-    void (*make)(const pass *p, int64_t begin, int64_t end); /* x of these; NULL: it is there */
+    const float *x; /* [count, columns] */
+    void (*make)(const cgam_exact *p, int64_t begin,
+                 int64_t end); /* x of these; NULL: it is there */
 } laying;
 
 static cgam_status lay_panel(void *arg, int64_t i)
 {
     const laying *job = arg;
-    const pass *p = job->p;
+    const cgam_exact *p = job->p;
     int64_t begin = i * PANEL, end = at_most(job->count, begin + PANEL);
     if (job->make) job->make(p, begin, end);
     for (int64_t from = 0; p->split && from < job->columns; from += SLICE) {
@@ -222,15 +219,15 @@ static cgam_status lay_panel(void *arg, int64_t i)
     return CGAM_OK;
 }
 
-static cgam_status lay_out(pass *p, int64_t count, const float *x, int64_t columns,
-                           void (*make)(const pass *p, int64_t begin, int64_t end))
+static cgam_status lay_out(cgam_exact *p, int64_t count, const float *x, int64_t columns,
+                           void (*make)(const cgam_exact *p, int64_t begin, int64_t end))
 {
     laying job = {p, count, columns, x, make};
     return cgam_parallel(p->lm->env, pieces_of(count, PANEL), lay_panel, &job);
 }
 
 /* With the gains in p->gain. */
-static void norm_row(const pass *p, const float *x, float *n)
+static void norm_row(const cgam_exact *p, const float *x, float *n)
 {
     int64_t d = p->s.width;
     double square = 0;
@@ -239,18 +236,18 @@ static void norm_row(const pass *p, const float *x, float *n)
     for (int64_t j = 0; j < d; j++) n[j] = x[j] * factor * p->gain[j];
 }
 
-static void make_normed(const pass *p, int64_t begin, int64_t end)
+static void make_normed(const cgam_exact *p, int64_t begin, int64_t end)
 {
     for (int64_t t = begin; t < end; t++) norm_row(p, p->x + t * p->s.width, p->n + t * p->s.width);
 }
 
-static void make_gated(const pass *p, int64_t begin, int64_t end)
+static void make_gated(const cgam_exact *p, int64_t begin, int64_t end)
 {
     for (int64_t i = begin * p->s.ff; i < end * p->s.ff; i++)
         p->up[i] *= p->gate[i] / (1 + expf(-p->gate[i])); /* silu */
 }
 
-static cgam_status norm_rows(pass *p, const char *part, int64_t layer)
+static cgam_status norm_rows(cgam_exact *p, const char *part, int64_t layer)
 {
     char name[64];
     snprintf(name, sizeof name, "blk.%lld.%s.weight", (long long)layer, part);
@@ -266,11 +263,11 @@ static cgam_status norm_rows(pass *p, const char *part, int64_t layer)
 }
 
 /* ---- Attention ---------------------------------------------------------------------------- */
-static void rotate_rows(const pass *p, float *rows, int64_t heads)
+static void rotate_rows(const cgam_exact *p, float *rows, int64_t heads)
 {
     int64_t head = p->s.head;
     for (int64_t g = 0; g < p->segments; g++) {
-        const segment *seg = &p->segment[g];
+        const cgam_exact_segment *seg = &p->segment[g];
         for (int64_t i = 0; i < head / 2; i++) {
             double rate = pow(p->s.rope_base, -2.0 * (double)i / (double)head) * p->s.rope_scale;
             if (p->factors) rate /= (double)p->factors[i];
@@ -297,18 +294,18 @@ typedef struct sight {
 enum { DEPTH = 4 }; /* a segment, what it continues, what that continues .. */
 
 /* Row `position` of a sequence of the cache, in the block in hand. */
-static int64_t cache_row(const pass *p, int64_t sequence, int64_t position)
+static int64_t cache_row(const cgam_exact *p, int64_t sequence, int64_t position)
 {
     const cgam_exact_cache *c = &p->cache;
     return ((p->layer * c->sequences + sequence) * c->capacity + position) * p->s.heads_kv *
            p->s.head;
 }
 
-static void cache_keys(pass *p)
+static void cache_keys(cgam_exact *p)
 {
     int64_t kd = p->s.heads_kv * p->s.head;
     for (int64_t g = 0; g < p->segments; g++)
-        for (const segment *s = p->segment[g].cache < 0 ? NULL : &p->segment[g]; s;
+        for (const cgam_exact_segment *s = p->segment[g].cache < 0 ? NULL : &p->segment[g]; s;
              s = s->parent >= 0 ? &p->segment[s->parent] : NULL) {
             int64_t at = cache_row(p, p->segment[g].cache, s->position);
             size_t size = (size_t)(s->count * kd) * sizeof *p->k;
@@ -318,16 +315,16 @@ static void cache_keys(pass *p)
 }
 
 /* What a segment sees, first tokens first; its own rows are the last of them. */
-static int gather_keys(const pass *p, const segment *seg, sight *out)
+static int gather_keys(const cgam_exact *p, const cgam_exact_segment *seg, sight *out)
 {
     int64_t kd = p->s.heads_kv * p->s.head;
-    const segment *chain[DEPTH];
+    const cgam_exact_segment *chain[DEPTH];
     int depth = 0, n = 0;
-    for (const segment *s = seg; s;
+    for (const cgam_exact_segment *s = seg; s;
          s = s->parent >= 0 && s->cache < 0 ? &p->segment[s->parent] : NULL)
         if (depth < DEPTH) chain[depth++] = s;
     while (depth-- > 0) {
-        const segment *s = chain[depth];
+        const cgam_exact_segment *s = chain[depth];
         int64_t at = s->cache >= 0 ? cache_row(p, s->cache, 0) : s->begin * kd;
         out[n] = s->cache >= 0 ? (sight){p->cache.k + at, p->cache.v + at, s->position + s->count}
                                : (sight){p->k + at, p->v + at, s->count};
@@ -349,10 +346,10 @@ static void softmax_row(float *row, int64_t seen, int64_t width)
 /* One head of one segment: scores against what it sees, softmax, readout. */
 static cgam_status attend_head(void *arg, int64_t item)
 {
-    pass *p = arg;
-    const shape *s = &p->s;
+    cgam_exact *p = arg;
+    const cgam_exact_shape *s = &p->s;
     cgam_env *env = p->lm->env;
-    const segment *seg = &p->segment[item / s->heads];
+    const cgam_exact_segment *seg = &p->segment[item / s->heads];
     int64_t h = item % s->heads, group = h / (s->heads / s->heads_kv), T = seg->count, width = 0;
     int qd = (int)(s->heads * s->head), kd = (int)(s->heads_kv * s->head), head = (int)s->head;
     if (T == 0) return CGAM_OK;
@@ -378,20 +375,20 @@ static cgam_status attend_head(void *arg, int64_t item)
 }
 
 /* What happens to x after a layer. */
-static void apply_edits(pass *p, int64_t layer)
+static void apply_edits(cgam_exact *p, int64_t layer)
 {
     if (!p->plan || !p->plan->any || !p->plan->layer[layer]) return;
     for (int64_t g = 0; g < p->segments; g++) {
-        const segment *seg = &p->segment[g];
+        const cgam_exact_segment *seg = &p->segment[g];
         for (int64_t t = 0; t < seg->count; t++)
             cgam_edit_plan_apply(p->plan, seg->prompt, layer, seg->position + t,
                                  p->x + (seg->begin + t) * p->s.width);
     }
 }
 
-cgam_status cgam_exact_block(pass *p, int64_t l)
+cgam_status cgam_exact_block(cgam_exact *p, int64_t l)
 {
-    const shape *s = &p->s;
+    const cgam_exact_shape *s = &p->s;
     int64_t d = s->width, qd = s->heads * s->head, kd = s->heads_kv * s->head;
     const matrix inwards[] = {{"attn_q", p->q, qd}, {"attn_k", p->k, kd}, {"attn_v", p->v, kd}};
     const matrix upwards[] = {{"ffn_gate", p->gate, s->ff}, {"ffn_up", p->up, s->ff}};
@@ -415,18 +412,18 @@ cgam_status cgam_exact_block(pass *p, int64_t l)
 }
 
 /* ---- Batches ------------------------------------------------------------------------------ */
-void cgam_exact_free(pass *p)
+void cgam_exact_free(cgam_exact *p)
 {
     cgam_env *env = p->lm->env;
     cgam_free_all(env, p->segment, p->token, p->x, p->n, p->q, p->k, p->v, p->a, p->gate, p->up,
                   p->gain, p->rope_factors, p->cache.k, p->cache.v, p->panels);
 }
 
-cgam_status cgam_exact_new(pass *p, cgam_lm *lm, int64_t tokens, int64_t segments, int64_t cached,
-                           int64_t cache_capacity)
+cgam_status cgam_exact_new(cgam_exact *p, cgam_lm *lm, int64_t tokens, int64_t segments,
+                           int64_t cached, int64_t cache_capacity)
 {
     cgam_env *env = lm->env;
-    *p = (pass){.lm = lm, .tokens_max = tokens, .segments_max = segments};
+    *p = (cgam_exact){.lm = lm, .tokens_max = tokens, .segments_max = segments};
     p->split = cgam_cpu_best()->split;
     cgam_status status = read_shape(lm, &p->s);
     if (status != CGAM_OK) return status;
@@ -463,7 +460,7 @@ cgam_status cgam_exact_new(pass *p, cgam_lm *lm, int64_t tokens, int64_t segment
     return status;
 }
 
-void cgam_exact_append(pass *p, const int32_t *tokens, int64_t count, segment seg)
+void cgam_exact_append(cgam_exact *p, const int32_t *tokens, int64_t count, cgam_exact_segment seg)
 {
     seg.begin = p->tokens;
     seg.count = count;
@@ -471,7 +468,7 @@ void cgam_exact_append(pass *p, const int32_t *tokens, int64_t count, segment se
     for (int64_t k = 0; k < count; k++) p->token[p->tokens++] = tokens[k];
 }
 
-cgam_status cgam_exact_embed(pass *p)
+cgam_status cgam_exact_embed(cgam_exact *p)
 {
     cgam_weights w;
     cgam_status status = cgam_weights_find(p->lm, "token_embd.weight", &w);
@@ -481,7 +478,7 @@ cgam_status cgam_exact_embed(pass *p)
     return status;
 }
 
-cgam_status cgam_exact_scores(pass *p, int64_t count, const int64_t *rows, float *out)
+cgam_status cgam_exact_scores(cgam_exact *p, int64_t count, const int64_t *rows, float *out)
 {
     cgam_weights w;
     cgam_lm *lm = p->lm;

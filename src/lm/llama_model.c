@@ -24,9 +24,7 @@ void cgam_lm_close(cgam_lm *lm)
 
 static const cgam_gguf_value *value_of(const cgam_lm *lm, const char *name, cgam_gguf_kind kind)
 {
-    char key[2 * CGAM_GGUF_NAME];
-    snprintf(key, sizeof key, "%s.%s", lm->gguf.architecture, name);
-    const cgam_gguf_value *v = cgam_gguf_find(&lm->gguf, key);
+    const cgam_gguf_value *v = cgam_model_value(&lm->gguf, name);
     return v && v->kind == kind && !v->array ? v : NULL;
 }
 

@@ -141,21 +141,20 @@ static cgam_status check_tokens(vocabulary *v)
     return v->reading == UNKNOWN ? CGAM_OK : check_differ(v);
 }
 
-static cgam_status check_scores(const vocabulary *v)
+/* The same of an array with an item for each token. */
+static const cgam_gguf_value *array_of_tokens(const vocabulary *v, const char *key,
+                                              cgam_gguf_kind kind, cgam_status *status)
 {
-    cgam_status status = CGAM_OK;
-    const cgam_gguf_value *scores = array_of(v, "scores", CGAM_GGUF_F32, &status);
-    if (status == CGAM_OK && scores && scores->count != v->count)
-        status = reject_tokens(v, "scores", "not as many as tokens");
-    return status;
+    const cgam_gguf_value *value = array_of(v, key, kind, status);
+    if (*status == CGAM_OK && value && value->count != v->count)
+        *status = reject_tokens(v, key, "not as many as tokens");
+    return value;
 }
 
 static cgam_status check_types(const vocabulary *v)
 {
     cgam_status status = CGAM_OK;
-    const cgam_gguf_value *types = array_of(v, "token_type", CGAM_GGUF_I32, &status);
-    if (status == CGAM_OK && types && types->count != v->count)
-        status = reject_tokens(v, "token_type", "not as many as tokens");
+    const cgam_gguf_value *types = array_of_tokens(v, "token_type", CGAM_GGUF_I32, &status);
     for (uint64_t i = 0; types && i < v->count && status == CGAM_OK; i++) {
         double type = cgam_gguf_number(types, i);
         if (type < 0 || type > TYPE_BYTE) status = reject_token(v, "token_type", i, "is no type");
@@ -204,7 +203,7 @@ static cgam_status check_charsmap(const vocabulary *v)
 static cgam_status check_all(vocabulary *v)
 {
     cgam_status status = check_tokens(v);
-    if (status == CGAM_OK) status = check_scores(v);
+    if (status == CGAM_OK) array_of_tokens(v, "scores", CGAM_GGUF_F32, &status);
     if (status == CGAM_OK) status = check_types(v);
     if (status == CGAM_OK) status = check_merges(v);
     if (status == CGAM_OK) status = check_charsmap(v);
@@ -302,18 +301,17 @@ static cgam_status reject_key(const model_checking *c, const char *key, const ch
     return cgam_fail(c->env, CGAM_E_FORMAT, "%s: %s.%s %s", c->name, c->g->architecture, key, why);
 }
 
-/* The value of ARCHITECTURE.key; NULL: there is none. */
-static const cgam_gguf_value *value_of(const model_checking *c, const char *key)
+const cgam_gguf_value *cgam_model_value(const cgam_gguf *g, const char *key)
 {
     char name[2 * CGAM_GGUF_NAME];
-    snprintf(name, sizeof name, "%s.%s", c->g->architecture, key);
-    return cgam_gguf_find(c->g, name);
+    snprintf(name, sizeof name, "%s.%s", g->architecture, key);
+    return cgam_gguf_find(g, name);
 }
 
 /* Item i, or the one there is for all; `otherwise` where there is none. */
 static double number_of(const model_checking *c, const char *key, uint64_t i, double otherwise)
 {
-    const cgam_gguf_value *v = value_of(c, key);
+    const cgam_gguf_value *v = cgam_model_value(c->g, key);
     if (!v || v->count == 0 || v->kind == CGAM_GGUF_TEXT) return otherwise;
     return cgam_gguf_number(v, v->array && i < v->count ? i : 0);
 }
@@ -335,7 +333,7 @@ static cgam_status check_word(const model_checking *c, const struct rule *rule,
 
 static cgam_status check_rule(const model_checking *c, const struct rule *rule)
 {
-    const cgam_gguf_value *v = value_of(c, rule->key);
+    const cgam_gguf_value *v = cgam_model_value(c->g, rule->key);
     if (!v) return rule->needed && c->plain ? reject_key(c, rule->key, "is missing") : CGAM_OK;
     if (rule->kind == WORD) return check_word(c, rule, v);
     if (v->kind == CGAM_GGUF_TEXT || v->kind == CGAM_GGUF_BOOL ||
@@ -396,7 +394,7 @@ static cgam_status check_counts(const model_checking *c)
 {
     double layers = number_of(c, "block_count", 0, LAYERS_MAX);
     double experts = number_of(c, "expert_count", 0, 0);
-    const cgam_gguf_value *used = value_of(c, "expert_used_count");
+    const cgam_gguf_value *used = cgam_model_value(c->g, "expert_used_count");
     if (number_of(c, "nextn_predict_layers", 0, 0) >= layers)
         return reject_key(c, "nextn_predict_layers", "leaves no layer");
     if (number_of(c, "leading_dense_block_count", 0, 0) > layers)

@@ -9,5 +9,7 @@
  * of known types, whole, and where ggml can read them. Architectures that are not known are held to what all have.
  * CGAM_E_FORMAT, or CGAM_E_UNSUPPORTED for a type of tensors that came later; `name` is the file in messages. */
 CGAM_NODISCARD cgam_status cgam_model_check(cgam_env *env, const char *name, const cgam_gguf *gguf);
+/* The value of ARCHITECTURE.key; NULL: there is none. */
+const cgam_gguf_value *cgam_model_value(const cgam_gguf *gguf, const char *key);
 
 #endif

@@ -222,12 +222,6 @@ cgam_status cgam_answers_read(const cgam_answers *answers, const cgam_lens *lens
     return status;
 }
 
-cgam_sweep_answers cgam_answers_sweep(const cgam_answers *answers, const float *after)
-{
-    return (cgam_sweep_answers){answers->longest, answers->beginnings, answers->tokens, answers->at,
-                                after};
-}
-
 /* ---- Query by query -------------------------------------------------------------------------- */
 /* The sweep's answers, query by query: the model's own without and with
  * demonstrations, and those of the held-out retrieval. */

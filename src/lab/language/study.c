@@ -6,7 +6,6 @@
 #include "lm/collect.h"
 #include "lm/model.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 CGAM_NAMES(cgam_lm_part, cgam_lm_part, "neff", "sweep", "steer", "probe", "inject", "gates", "fit")
@@ -121,7 +120,7 @@ static cgam_status plan_facts(cgam_lm_study *study, const cgam_lm_task *facts)
 {
     cgam_status status = CGAM_OK;
     for (int demos = CGAM_DEMOS_TRUE; demos <= CGAM_DEMOS_FOREIGN && status == CGAM_OK; demos++)
-        status = plan_shots(study, facts, (cgam_demos)demos);
+        status = plan_shots(study, facts, demos);
     return status;
 }
 
@@ -178,9 +177,8 @@ static cgam_status plan_parts(cgam_lm_study *study, const cgam_lm_task *facts)
     size_t size;
     if (!study->told.report || study->plan.total > 0) return CGAM_OK;
     for (int p = 0; p < CGAM_LM_EXPERIMENTS && status == CGAM_OK; p++)
-        if (study->parts >> p & 1 &&
-            !cgam_kept_bytes(study, cgam_lm_part_name((cgam_lm_part)p), &size))
-            status = plan_part(study, (cgam_lm_part)p, facts);
+        if (study->parts >> p & 1 && !cgam_kept_bytes(study, cgam_lm_part_name(p), &size))
+            status = plan_part(study, p, facts);
     return status;
 }
 
@@ -209,12 +207,6 @@ void cgam_lm_study_close(cgam_lm_study *study)
     cgam_free(env, study);
 }
 
-static int by_value(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 static cgam_status read_shots(cgam_lm_study *study, const cgam_lm_study_opts *opts)
 {
     static const int64_t usual[] = {0, 1, 4};
@@ -222,18 +214,17 @@ static cgam_status read_shots(cgam_lm_study *study, const cgam_lm_study_opts *op
     int64_t n = opts->shots_count > 0 ? opts->shots_count : 3;
     study->shots[study->n_shots++] = 0;
     for (int64_t i = 0; i < n; i++) {
-        bool known = false;
-        for (int64_t j = 0; j < study->n_shots; j++) known = known || study->shots[j] == given[i];
-        if (known) continue;
+        int64_t at = study->n_shots, *to = study->shots;
+        if (given[i] < 0)
+            return cgam_fail(study->env, CGAM_E_ARG, "shots: %lld is below 0", (long long)given[i]);
+        while (to[at - 1] > given[i]) at--;
+        if (to[at - 1] == given[i]) continue;
         if (study->n_shots == CGAM_SHOTS_MAX)
             return cgam_fail(study->env, CGAM_E_ARG, "shots: at most %d numbers",
                              CGAM_SHOTS_MAX - 1);
-        study->shots[study->n_shots++] = given[i];
+        memmove(to + at + 1, to + at, (size_t)(study->n_shots++ - at) * sizeof *to);
+        to[at] = given[i];
     }
-    qsort(study->shots, (size_t)study->n_shots, sizeof *study->shots, by_value);
-    if (study->shots[0] < 0)
-        return cgam_fail(study->env, CGAM_E_ARG, "shots: %lld is below 0",
-                         (long long)study->shots[0]);
     return CGAM_OK;
 }
 

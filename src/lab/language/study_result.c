@@ -140,7 +140,7 @@ void cgam_lm_put_overs(const cgam_lm_study *study, json_t *to, int64_t n, const 
 {
     for (int over = 0; over < 2; over++) {
         char key[32];
-        const char *name = cgam_sweep_over_name((cgam_sweep_over)over);
+        const char *name = cgam_sweep_over_name(over);
         cgam_share share = cgam_baseline_share(n, target, right[over], NULL, study->seed);
         if (bare) cgam_json_put_real(to, name, share.mean);
         else cgam_lm_put_share(to, name, share);

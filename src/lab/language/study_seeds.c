@@ -26,8 +26,8 @@ static void add_rows(cgam_lm_result *r, uint64_t seed, const json_t *sweep)
             double row[COLUMNS] = {(double)cgam_json_get_int(entry, "k"), (double)seed, over};
             for (int w = 0; w < WAYS; w++) {
                 char path[80];
-                snprintf(path, sizeof path, "%s%s%s", ways[w].before,
-                         cgam_sweep_over_name((cgam_sweep_over)over), ways[w].after);
+                snprintf(path, sizeof path, "%s%s%s", ways[w].before, cgam_sweep_over_name(over),
+                         ways[w].after);
                 row[3 + w] = cgam_json_get_real(entry, path);
             }
             cgam_lm_result_row(r, 0, row);
@@ -62,8 +62,7 @@ static void put_spread(cgam_lm_result *r, int64_t n, const uint64_t *seeds)
         json_t *entry = json_object();
         cgam_json_put_int(entry, "k", (int64_t)k);
         for (int over = 0; over < 2; over++)
-            cgam_json_put(entry, cgam_sweep_over_name((cgam_sweep_over)over),
-                          spread_json(t, k, over));
+            cgam_json_put(entry, cgam_sweep_over_name(over), spread_json(t, k, over));
         json_array_append_new(shots, entry);
     }
     cgam_json_add(r->doc, "seeds=%p shots=%p", list, shots);

@@ -107,14 +107,16 @@ cgam_status cgam_trial_begin(cgam_lm_study *study, cgam_trial *out)
 
 cgam_sweep_input cgam_trial_input(cgam_trial *t, bool relative, bool in_sample)
 {
-    if (t->answers) t->whole = cgam_answers_sweep(t->answers, t->zero_after);
+    const cgam_answers *a = t->answers;
+    if (a)
+        t->whole = (cgam_sweep_answers){a->longest, a->beginnings, a->tokens, a->at, t->zero_after};
     return (cgam_sweep_input){.queries = t->n,
                               .layers = t->layers,
                               .zero = t->zero,
                               .labels = t->labels,
-                              .tokens = t->answers ? t->answers->first : t->task->tokens,
+                              .tokens = a ? a->first : t->task->tokens,
                               .target = t->target,
-                              .answers = t->answers ? &t->whole : NULL,
+                              .answers = a ? &t->whole : NULL,
                               .lens = t->kind,
                               .grid = CGAM_SWEEP_LAMBDAS,
                               .lambda = cgam_sweep_lambdas,
@@ -146,7 +148,7 @@ static cgam_status write_steps(cgam_trial *t, int over, int group, const cgam_sw
 {
     if (t->silent) return CGAM_OK;
     const cgam_interval *of =
-        cgam_sweep_intervals(t->sweep, (cgam_sweep_over)over, best->context, best->query_layer);
+        cgam_sweep_intervals(t->sweep, over, best->context, best->query_layer);
     double *at = cgam_alloc(t->env, 2 * (size_t)t->n + 1 + GRID, sizeof *at);
     if (!at) return cgam_fail_nomem(t->env, "a step function");
     int64_t used = 0;
@@ -165,8 +167,8 @@ static cgam_status write_steps(cgam_trial *t, int over, int group, const cgam_sw
                 (double[]){(double)t->k, group, over,
                            group < GROUPS ? (double)(best->context % t->layers) : NAN,
                            (double)best->query_layer, at[i], to,
-                           (double)cgam_sweep_hits(t->sweep, (cgam_sweep_over)over, best->context,
-                                                   best->query_layer, at[i]) /
+                           (double)cgam_sweep_hits(t->sweep, over, best->context, best->query_layer,
+                                                   at[i]) /
                                (double)t->counted});
     }
     cgam_free(t->env, at);
@@ -204,7 +206,7 @@ static cgam_status put_best(cgam_trial *t, json_t *to, int64_t first, int64_t co
     for (int over = 0; over < 2 && status == CGAM_OK; over++) {
         cgam_sweep_best best;
         bool *marks = right ? right[over] : t->marks;
-        status = cgam_sweep_choose(t->sweep, (cgam_sweep_over)over, first, count, marks, &best);
+        status = cgam_sweep_choose(t->sweep, over, first, count, marks, &best);
         if (status != CGAM_OK) break;
         json_t *o = json_object();
         if (count > 1) cgam_json_put_int(o, "context_layer", best.context % t->layers);
@@ -216,7 +218,7 @@ static cgam_status put_best(cgam_trial *t, json_t *to, int64_t first, int64_t co
                       best.accuracy, best.held_out, best.held_out_ties, best.tied,
                       choices_json(t, &best, count > 1), cgam_trial_share(t, marks).se);
         cgam_trial_put_right(t, o, "right", marks);
-        cgam_json_put(to, cgam_sweep_over_name((cgam_sweep_over)over), o);
+        cgam_json_put(to, cgam_sweep_over_name(over), o);
         status = write_steps(t, over, (int)(first / t->layers), &best);
     }
     return status;
@@ -258,7 +260,7 @@ static void write_intervals(const cgam_trial *t)
 {
     for (int64_t k = 0; k < 2 * t->layers * t->layers; k++) {
         int64_t over = k % 2, c = k / 2 / t->layers, l = k / 2 % t->layers;
-        const cgam_interval *of = cgam_sweep_intervals(t->sweep, (cgam_sweep_over)over, c, l);
+        const cgam_interval *of = cgam_sweep_intervals(t->sweep, over, c, l);
         for (int64_t i = 0; of && i < t->n; i++)
             if (t->target[i] >= 0 && of[i].from < of[i].to)
                 cgam_lm_result_row(t->result, CGAM_SWEEP_INTERVALS,
@@ -275,7 +277,7 @@ static cgam_status write_tables(cgam_trial *t)
         for (int64_t l = 0; l < t->layers && status == CGAM_OK; l++) {
             cgam_step step[2];
             for (int over = 0; over < 2 && status == CGAM_OK; over++)
-                status = cgam_sweep_pair(t->sweep, (cgam_sweep_over)over, c, l, &step[over]);
+                status = cgam_sweep_pair(t->sweep, over, c, l, &step[over]);
             if (status != CGAM_OK) break;
             cgam_lm_result_row(t->result, CGAM_SWEEP_CELLS,
                                (double[]){(double)t->k, (double)c, (double)l,
@@ -286,8 +288,7 @@ static cgam_status write_tables(cgam_trial *t)
                 double row[6] = {(double)t->k, (double)c, (double)l, grid[g]};
                 for (int over = 0; over < 2; over++)
                     row[4 + over] =
-                        (double)cgam_sweep_hits(t->sweep, (cgam_sweep_over)over, c, l, grid[g]) /
-                        counted;
+                        (double)cgam_sweep_hits(t->sweep, over, c, l, grid[g]) / counted;
                 cgam_lm_result_row(t->result, CGAM_SWEEP_READINGS, row);
             }
         }

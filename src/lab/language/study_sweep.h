@@ -70,9 +70,6 @@ CGAM_NODISCARD cgam_status cgam_answers_read(const cgam_answers *answers, const 
                                              const float *after, int64_t after_stride,
                                              double *log_p, cgam_whole *out);
 
-/* As a sweep takes them; borrowed. */
-cgam_sweep_answers cgam_answers_sweep(const cgam_answers *answers, const float *after);
-
 /* ---- The sweep of one number of shots -------------------------------------------------------- */
 enum {
     CGAM_SWEEP_CELLS,
