@@ -226,7 +226,6 @@ static void forget_batch(const cgam_running *r, cgam_decoder *d, int64_t b)
         cgam_decoder_forget(d, (int32_t)(i - r->packing.first[b]) + 1);
 }
 
-/* The two ways to run prompts. */
 static cgam_status observe_by_llama(cgam_running *r)
 {
     cgam_env *env = r->lm->env;
@@ -327,7 +326,6 @@ static cgam_status run_tails(tails *t, cgam_decoder *d, int64_t b)
     return status;
 }
 
-/* The two ways to run prompts. */
 static cgam_status score_by_llama(cgam_running *r)
 {
     const cgam_packing *p = &r->packing;

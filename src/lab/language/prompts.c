@@ -40,7 +40,6 @@ typedef struct cgam_facts {
     said_pair *said;               /* [rows], sorted */
 } cgam_facts;
 
-/* Reads both sets once; they are borrowed. train may be eval. Gives *out; facts_free. */
 static void facts_free(cgam_facts *facts)
 {
     if (!facts) return;
