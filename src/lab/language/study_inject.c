@@ -131,8 +131,8 @@ static cgam_status run_plain(injection *t, int64_t k, const float *states, bool 
     cgam_status status = cgam_lm_study_lens(t->study, &lens);
     if (status == CGAM_OK && t->judge.how == CGAM_ANSWER_FIRST && cgam_lens_has_norm(lens))
         return read_off(t, lens, states, right);
-    cgam_lm_tokens *tokens;
-    cgam_judge_job *jobs;
+    cgam_lm_tokens *tokens = NULL;
+    cgam_judge_job *jobs = NULL;
     if (status == CGAM_OK)
         status =
             cgam_alloc_all(t->env, "prompts", CGAM_ZEROS(tokens, t->n), CGAM_ZEROS(jobs, t->n));
