@@ -318,14 +318,6 @@ TEST_WITH(set_up, tear_down, what_does_not_go_with_it_is_refused_in_a_line)
         o.entmax = bad[k];
         CHECK_REFUSED(env, CGAM_E_ARG, "the order of entmax is", cgam_recall_new(bank, &o, &plan));
     }
-    o.entmax = 2;
-    o.fast = true;
-    CHECK_REFUSED(env, CGAM_E_ARG, "fast requires activation softmax",
-                  cgam_recall_new(bank, &o, &plan));
-    o.fast = false;
-    o.none = true;
-    CHECK_REFUSED(env, CGAM_E_ARG, "none requires activation softmax",
-                  cgam_recall_new(bank, &o, &plan));
     const struct {
         const char *name;
         double order; /* -1: no such name */

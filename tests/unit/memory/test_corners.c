@@ -76,34 +76,6 @@ TEST_WITH(set_up, tear_down, one_memory_has_no_rivals)
     assert_true(isnan(critical.alpha));
 }
 
-/* Orthogonal memories: every condition of the formula fails in turn, and it gives no number then. */
-TEST_WITH(set_up, tear_down, the_coupled_critical_point_names_what_it_needs)
-{
-    const double unit[] = {1, 0, 0, 1}, twice[] = {2, 0, 0, 2},
-                 opposed[] = {1, 0, -1, 0, 0, 1, 0, -1};
-    const double pair[] = {1, 0, 0.6, 0.8};
-    cgam_coupled_critical c;
-    cgam_bank *bank = object_bank(env, 2, 2, unit);
-    CHECK_STATUS(env, cgam_coupled_critical_find(bank, 0.5, 1, &c));
-    assert_true(c.unit && c.balanced && c.weak && !c.below_one && isnan(c.alpha));
-    cgam_bank_free(bank);
-    bank = object_bank(env, 2, 2, twice);
-    CHECK_STATUS(env, cgam_coupled_critical_find(bank, 0.5, 1, &c));
-    assert_true(!c.unit && isnan(c.alpha));
-    cgam_bank_free(bank);
-    bank = object_bank(env, 2, 2, pair); /* mu_perp = 1 - 0.6 */
-    CHECK_STATUS(env, cgam_coupled_critical_find(bank, 2, 1, &c));
-    assert_true(c.below_one && !c.weak && isnan(c.alpha));
-    CHECK_STATUS(env, cgam_coupled_critical_find(bank, 0.5, 1, &c));
-    CHECK_CLOSE(c.alpha, (1 - 0.125) / 0.6, 1e-12);
-    cgam_bank_free(bank);
-    bank = object_bank(env, 4, 2, opposed); /* 1 is in the kernel, which has one more direction */
-    CHECK_STATUS(env, cgam_coupled_critical_find(bank, 0.5, 1, &c));
-    CHECK_CLOSE(c.mu_perp_min, 0, 0);
-    CHECK_CLOSE(c.alpha, 1 - 0.0625, 1e-12);
-    cgam_bank_free(bank);
-}
-
 /* Two orthogonal memories and no preference: past lambda^2 beta = 2 the middle is a saddle from the start. */
 TEST_WITH(set_up, tear_down, a_fold_that_is_passed_is_at_zero)
 {

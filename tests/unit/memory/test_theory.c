@@ -212,35 +212,43 @@ TEST(the_horizon_has_a_limit_at_criticality)
 
 TEST(the_coupled_formula_says_where_it_holds)
 {
-    cgam_coupled_critical got;
-    double *simplex = dense_room(9); /* three unit vectors 120 degrees apart */
-    for (int i = 0; i < 3; i++) {
-        simplex[2 * i] = cos(2.0943951023931957 * i);
-        simplex[2 * i + 1] = sin(2.0943951023931957 * i);
-    }
-    cgam_bank *bank = object_bank(env, 3, 2, simplex);
-    CHECK_STATUS(env, cgam_coupled_critical_find(bank, 0.5, 2, &got));
-    assert_true(got.unit && got.balanced && got.weak);
-    /* G has eigenvalues 0 on 1 and 3/2 twice: nothing below one is left orthogonal to 1 */
-    CHECK_CLOSE(got.mu_perp_min, 1.5, 1e-14);
-    assert_false(got.below_one);
-    assert_true(isnan(got.alpha));
-    cgam_bank_free(bank);
-
+    const double simplex[] = {1, 0, -0.5, sqrt(0.75), -0.5, -sqrt(0.75)}; /* 120 degrees apart */
     const double cross[] = {1, 0, -1, 0, 0, 1, 0, -1}; /* kernel of dimension 2, 1 among it */
-    bank = object_bank(env, 4, 2, cross);
-    CHECK_STATUS(env, cgam_coupled_critical_find(bank, 1, 2, &got));
-    assert_true(got.unit && got.balanced && got.weak && got.below_one && got.positive);
-    CHECK_CLOSE(got.mu_perp_min, 0, 0);
-    CHECK_REL(got.alpha, 1 - 2.0 / 4, 1e-14);
-    CHECK_STATUS(env, cgam_coupled_critical_find(bank, 2, 2, &got));
-    assert_true(!got.weak && isnan(got.alpha));
-    cgam_bank_free(bank);
-
+    const double unit[] = {1, 0, 0, 1}, twice[] = {2, 0, 0, 2}, pair[] = {1, 0, 0.6, 0.8};
     const double skew[] = {1, 0, 0.6, 0.8, 0, 1};
-    bank = object_bank(env, 3, 2, skew);
-    CHECK_STATUS(env, cgam_coupled_critical_find(bank, 0.5, 1, &got));
-    assert_true(got.unit && !got.balanced && isnan(got.alpha));
+    const struct {
+        const double *Z;
+        int64_t n;
+        double beta, lambda;
+        bool unit, balanced, weak, below_one;
+        double mu_perp, alpha;
+    } cases[] = {
+        /* G has eigenvalues 0 on 1 and 3/2 twice: nothing below one is left orthogonal to 1 */
+        {simplex, 3, 0.5, 2, true, true, true, false, 1.5, NAN},
+        {cross, 4, 1, 2, true, true, true, true, 0, 1 - 2.0 / 4},
+        {cross, 4, 0.5, 1, true, true, true, true, 0, 1 - 0.0625},
+        {cross, 4, 2, 2, true, true, false, true, 0, NAN},
+        {unit, 2, 0.5, 1, true, true, true, false, 1, NAN},
+        {twice, 2, 0.5, 1, false, true, true, false, 4, NAN},
+        {pair, 2, 2, 1, true, true, false, true, 0.4, NAN},
+        {pair, 2, 0.5, 1, true, true, true, true, 0.4, (1 - 0.125) / 0.6},
+        {skew, 3, 0.5, 1, true, false, true, true, NAN, NAN},
+    };
+    cgam_coupled_critical got;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        OWNED(cgam_bank) bank = object_bank(env, cases[k].n, 2, cases[k].Z);
+        CHECK_STATUS(env, cgam_coupled_critical_find(bank, cases[k].beta, cases[k].lambda, &got));
+        assert_int_equal(got.unit, cases[k].unit);
+        if (!got.unit) continue;
+        assert_int_equal(got.balanced, cases[k].balanced);
+        if (!got.balanced) continue;
+        assert_int_equal(got.weak, cases[k].weak);
+        assert_int_equal(got.below_one, cases[k].below_one);
+        CHECK_CLOSE(got.mu_perp_min, cases[k].mu_perp, 1e-14);
+        assert_int_equal(isnan(got.alpha), isnan(cases[k].alpha));
+        if (!isnan(got.alpha)) CHECK_CLOSE(got.alpha, cases[k].alpha, 1e-12);
+        assert_true(isnan(got.alpha) || got.positive);
+    }
     /* row sums of 16 that differ by 2e-9: balanced beside their size, not beside 1 */
     enum { MANY = 16 };
     double Z[MANY * (MANY + 1)] = {0};
@@ -249,12 +257,9 @@ TEST(the_coupled_formula_says_where_it_holds)
         Z[i * (MANY + 1)] = cos(angle);
         Z[i * (MANY + 1) + i + 1] = sin(angle);
     }
-    cgam_bank_free(bank);
-    CHECK_STATUS(env, cgam_bank_new(env, Z, CGAM_F64, MANY, MANY + 1, NULL, &bank));
+    OWNED(cgam_bank) bank = object_bank(env, MANY, MANY + 1, Z);
     CHECK_STATUS(env, cgam_coupled_critical_find(bank, 0.5, 1, &got));
     assert_true(got.unit && got.balanced);
-    cgam_bank_free(bank);
-    dense_reset();
 }
 
 TEST(a_free_context_margin_is_an_eigenvalue)
