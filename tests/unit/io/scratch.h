@@ -4,28 +4,22 @@
 
 #include "io/array.h"
 #include "support/check.h"
+#include "support/folder.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 static char scratch_folder[256];
 
-/* A path in the folder; valid until the eighth call from now. */
-static inline const char *scratch(const char *name)
-{
-    static char paths[8][512];
-    static int next;
-    char *path = paths[next++ % 8];
-    snprintf(path, sizeof paths[0], "%s/%s", scratch_folder, name);
-    return path;
-}
+/* A path in the folder; it stays. */
+static inline const char *scratch(const char *name) { return folder_file(name); }
 
 static inline int scratch_setup(void **state)
 {
     (void)state;
-    const char *base = getenv("TMPDIR");
-    snprintf(scratch_folder, sizeof scratch_folder, "%s/cgam-io-XXXXXX", base ? base : "/tmp");
-    return mkdtemp(scratch_folder) ? 0 : -1;
+    snprintf(scratch_folder, sizeof scratch_folder, "%s", folder_path());
+    return 0;
 }
 
 /* How many files are in the folder; removes them when asked. */
@@ -36,7 +30,8 @@ static inline int scratch_files(bool clear)
     for (struct dirent *entry; folder && (entry = readdir(folder));) {
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
         count++;
-        if (clear && unlink(scratch(entry->d_name)) != 0) rmdir(scratch(entry->d_name));
+        if (clear && unlinkat(dirfd(folder), entry->d_name, 0) != 0)
+            unlinkat(dirfd(folder), entry->d_name, AT_REMOVEDIR);
     }
     if (folder) closedir(folder);
     return count;

@@ -27,17 +27,6 @@ static const char *rows_file(const char *name, int64_t n, const double *Z)
     return path;
 }
 
-/* A path that stays. */
-typedef struct place {
-    char path[512];
-} place;
-static place at(const char *name)
-{
-    place p;
-    snprintf(p.path, sizeof p.path, "%s", scratch(name));
-    return p;
-}
-
 static const char *names_file(const char *name, char letter, int64_t n)
 {
     char text[4096];
@@ -136,9 +125,7 @@ TEST(changes_give_the_file_that_packing_anew_gives)
     cgam_rng rng = cgam_rng_stream(61, 0);
     double *Z = dense_bank(&rng, DENSE_NORMS, N + MORE, D);
     double *two = dense_normals(&rng, 2 * D, 3); /* longer: the sketch has other units */
-    place bank_at = at("bank.safetensors"), anew_at = at("anew.safetensors");
-    place all_names = at("all.names"), more = at("more.npy"), more_names = at("more.names");
-    const char *bank = bank_at.path, *anew = anew_at.path;
+    const char *bank = scratch("bank.safetensors"), *anew = scratch("anew.safetensors");
     cgam_pack_opts o = all_parts(names_file("all.names", 'a', N + MORE));
     CHECK_STATUS(env, cgam_pack(env, rows_file("all.npy", N + MORE, Z), &o, anew));
     /* add: the names of the added rows go on where those of the others end */
@@ -153,7 +140,7 @@ TEST(changes_give_the_file_that_packing_anew_gives)
     CHECK_STATUS(env, cgam_pack_put(env, bank, rows_file("two.npy", 2, two), 2, (int64_t[]){N, 7}));
     memcpy(Z + N * D, two, D * sizeof *Z);
     memcpy(Z + 7 * D, two + D, D * sizeof *Z);
-    o.names = all_names.path;
+    o.names = scratch("all.names");
     CHECK_STATUS(env, cgam_pack(env, rows_file("all.npy", N + MORE, Z), &o, anew));
     same_bytes(bank, anew);
     /* drop, and pack from what is left */
@@ -180,14 +167,13 @@ TEST(changes_give_the_file_that_packing_anew_gives)
     cgam_row_names_free(names);
     cgam_bank_free(dropped);
     o.names = NULL;
-    place compact_at = at("compact.safetensors");
-    const char *compact = compact_at.path;
+    const char *compact = scratch("compact.safetensors");
     CHECK_STATUS(env, cgam_pack(env, bank, &o, compact));
     o.names = put_text("kept.names", kept);
     CHECK_STATUS(env, cgam_pack(env, rows_file("kept.npy", live, Z), &o, anew));
     same_bytes(compact, anew);
     /* the numbers of what is added after a drop go on from the largest ever given */
-    CHECK_STATUS(env, cgam_pack_add(env, bank, more.path, more_names.path));
+    CHECK_STATUS(env, cgam_pack_add(env, bank, scratch("more.npy"), scratch("more.names")));
     CHECK_STATUS(env, cgam_bank_load(env, bank, NULL, &dropped));
     assert_int_equal(cgam_bank_describe(dropped).whole, N + 2 * MORE);
     assert_int_equal(cgam_bank_number(dropped, live), N + MORE);
@@ -250,8 +236,7 @@ TEST_ENV(rows_are_converted_and_shards_joined)
     CHECK_STATUS(env, cgam_arrays_write(env, scratch("2.safetensors"), 1, &b));
     CHECK_STATUS(env, cgam_arrays_write(env, scratch("3.safetensors"), 1, &wide));
     cgam_pack_opts o = cgam_pack_opts_default();
-    place out_at = at("joined.safetensors"), whole_at = at("whole.safetensors");
-    const char *out = out_at.path, *whole = whole_at.path;
+    const char *out = scratch("joined.safetensors"), *whole = scratch("whole.safetensors");
     const char *index = put_text("model.index.json",
                                  "{\"metadata\": {}, \"weight_map\": {\"x\": \"1.safetensors\", "
                                  "\"y\": \"2.safetensors\"}}");
@@ -294,8 +279,7 @@ TEST_ENV(what_does_not_fit_is_refused)
 {
     cgam_rng rng = cgam_rng_stream(64, 0);
     double *Z = dense_bank(&rng, DENSE_GAUSS, N, D);
-    place from_at = at("Z.npy"), out_at = at("Z.safetensors");
-    const char *from = from_at.path, *out = out_at.path;
+    const char *from = scratch("Z.npy"), *out = scratch("Z.safetensors");
     rows_file("Z.npy", N, Z);
     cgam_pack_opts o = all_parts(names_file("few.names", 'a', N - 1));
     CHECK_REFUSED(env, CGAM_E_SHAPE, "59 names, rows are 60", cgam_pack(env, from, &o, out));
@@ -441,17 +425,17 @@ TEST_ENV(a_header_that_says_something_else_is_refused_with_its_reason)
     cgam_rng rng = cgam_rng_stream(68, 0);
     double *Z = dense_bank(&rng, DENSE_DUPLICATES, N, D);
     cgam_pack_opts o = all_parts(names_file("Z.names", 'n', N));
-    place path = at("Z.safetensors");
-    CHECK_STATUS(env, cgam_pack(env, rows_file("Z.npy", N, Z), &o, path.path));
+    const char *path = scratch("Z.safetensors");
+    CHECK_STATUS(env, cgam_pack(env, rows_file("Z.npy", N, Z), &o, path));
     size_t size;
-    uint8_t *bytes = get(path.path, &size);
+    uint8_t *bytes = get(path, &size);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         uint8_t *other = reworded(bytes, size, cases[i].from, cases[i].to);
         put("Z.safetensors", other, size);
         free(other);
         cgam_bank *bank = NULL;
         CHECK_REFUSED(env, i ? CGAM_E_FORMAT : CGAM_E_UNSUPPORTED, cases[i].message,
-                      cgam_bank_load(env, path.path, NULL, &bank));
+                      cgam_bank_load(env, path, NULL, &bank));
         assert_null(bank);
     }
     free(bytes);
@@ -480,8 +464,7 @@ TEST(a_score_that_is_not_finite_is_an_error)
     double *Z = dense_bank(&rng, DENSE_GAUSS, LARGE, D), *q = dense_normals(&rng, 8 * D, 1);
     for (int j = 0; j < D; j++)
         Z[ROW * D + j] *= 10; /* its own winner, so that a sketch leaves it open */
-    place at_path = at("large.safetensors");
-    const char *path = at_path.path;
+    const char *path = scratch("large.safetensors");
     cgam_pack_opts o = cgam_pack_opts_default();
     CHECK_STATUS(env, cgam_pack(env, rows_file("large.npy", LARGE, Z), &o, path));
     const double bad[] = {NAN, INFINITY, -INFINITY};
@@ -561,7 +544,7 @@ TEST(every_allocation_may_fail)
 /* In memory where that can be had: hundreds of banks are synced. */
 static int setup(void **state)
 {
-    if (!getenv("TMPDIR") && access("/dev/shm", W_OK) == 0) setenv("TMPDIR", "/dev/shm", 0);
+    folder_in_memory();
     return scratch_setup(state);
 }
 
