@@ -72,10 +72,10 @@ typedef struct cgam_recall_opts {
     bool plain;           /* plain iteration only, no Newton finish; default false */
     cgam_certify certify; /* default USUAL */
     /* Mode first. fast: the bank's sketch (bank.h) is scanned instead of its rows, and rows that its
-     * bounds leave open are scored. Winner, leaders, their scores, gaps and ranks are those without it;
-     * p comes as an interval. A bank without a sketch gets one with the plan, in the time of
-     * some four recalls. Where the sketch would have more read than the rows, or p, s, r, a readout or certificates
-     * are asked for, all rows are read, in double. Default false. */
+     * bounds leave open are scored. Winner, leaders, their scores, gaps and ranks are those without it
+     * (on small banks but for rounding: path lanes adds up in another order); p comes as an interval. A bank without
+     * a sketch gets one with the plan, in the time of some four recalls. Where the sketch would have more read than
+     * the rows, or p, s, r, a readout or certificates are asked for, all rows are read, in double. Default false. */
     bool fast;
     double
         tol_p; /* with fast: goes on until the interval of p is that narrow; default 0 = as it comes */
@@ -230,7 +230,8 @@ typedef enum cgam_path {
     CGAM_PATH_COUPLED_TOGETHER, /* mode coupled: many iterate together as matrix products */
     CGAM_PATH_FLOW,
     CGAM_PATH_SKETCH, /* mode first with opts.fast: by the sketch; some queries may fall back */
-    CGAM_PATH_ANNEAL  /* mode anneal: each query by itself */
+    CGAM_PATH_ANNEAL, /* mode anneal: each query by itself */
+    CGAM_PATH_LANES /* small banks, modes first and coupled: a row in each lane of the CPU's vectors */
 } cgam_path;
 CGAM_API extern const char *const cgam_path_words[];
 
@@ -256,7 +257,8 @@ CGAM_API cgam_route cgam_recall_route(const cgam_recall *plan, const cgam_recall
  *
  * Small banks (under 2^18 numbers), banks of f64, and any call that asks for p, s or r in mode first:
  * in double. A query has the bits that it has alone, but for mode first on large banks of f64, where
- * eight or more are multiplied as matrices, in another order.
+ * eight or more are multiplied as matrices, in another order. On path lanes, which most recalls on small banks take,
+ * a plan keeps its work areas: a call like the one before asks for no memory.
  *
  * Mode first without p, s and r goes over the bank once and writes no vectors of n numbers. On large
  * banks of f32, f16 or bf16 its products are then in f32, where

@@ -285,6 +285,22 @@ static double energy_doubt(const cgam_recall *plan, const cgam_settled *m, const
     return fmin(bound * CGAM_SLACK, SETTLED * (half + (fabs(m->act.lse) + 1) / o->beta));
 }
 
+bool cgam_bound_coupled(const cgam_recall *plan, const cgam_settled *m, const cgam_doubt *doubt,
+                        cgam_result *out)
+{
+    bound_error(plan, m, doubt, out);
+    carry_margin(plan, out);
+    if (!isfinite(doubt->scores)) out->end = CGAM_END_DIVERGED;
+    /* the last change of p was within tol, and the next may be larger by the contraction */
+    double still = fmax(SETTLED, 2 * plan->opts.tol * fmax(1, out->contraction));
+    /* of an energy beyond the range of double nobody knows */
+    bool rose =
+        !(m->trace.energy_rise <= energy_doubt(plan, m, doubt)) || !isfinite(m->trace.energy_end);
+    bool settled = out->end == CGAM_END_CONVERGED, moves = !(doubt->moves <= still);
+    if (settled && (rose || (isfinite(doubt->gradient) && moves))) out->end = CGAM_END_STALLED;
+    return !isfinite(doubt->gradient) || (settled && (rose || moves));
+}
+
 /* How far p may still be from its fixed point, to first order: the last step over 1 - rate. Two
  * recalls that stopped early, at a loose tolerance or a slow rate, are apart by as much and bound for
  * the same point. */
@@ -421,24 +437,14 @@ cgam_status cgam_settled_bounds(const cgam_recall *plan, const cgam_settled *m, 
         plan->gate->A) /* with conjugate gradients there is no room for more */
         status = certify_coupled(plan, m, &doubt, out);
     if (status != CGAM_OK || !coupled) return status;
-    bound_error(plan, m, &doubt, out);
-    carry_margin(plan, out);
-    if (!isfinite(doubt.scores)) out->end = CGAM_END_DIVERGED;
-    /* the last change of p was within tol, and the next may be larger by the contraction */
-    double still = fmax(SETTLED, 2 * o->tol * fmax(1, out->contraction));
-    /* of an energy beyond the range of double nobody knows */
-    bool rose =
-        !(m->trace.energy_rise <= energy_doubt(plan, m, &doubt)) || !isfinite(m->trace.energy_end);
-    bool open = !isfinite(doubt.gradient) ||
-                (out->end == CGAM_END_CONVERGED && (rose || !(doubt.moves <= still)));
+    cgam_end end = out->end;
+    bool open = cgam_bound_coupled(plan, m, &doubt, out);
     if (m->followed && !measure && open) {
         cgam_settled apart = *m;
         apart.followed = false;
+        out->end = end;
         return cgam_settled_bounds(plan, &apart, out);
     }
-    if (out->end == CGAM_END_CONVERGED &&
-        (rose || (isfinite(doubt.gradient) && !(doubt.moves <= still))))
-        out->end = CGAM_END_STALLED;
     return status;
 }
 

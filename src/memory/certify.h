@@ -28,6 +28,10 @@ cgam_status cgam_doubt_range(const cgam_recall *plan, const double *c, const dou
                              const double *e, const double *edges, cgam_gates_off *out);
 cgam_status cgam_doubt_gates(const cgam_recall *plan, const double *c, double *s,
                              cgam_gates_off *out);
+/* dinv_i <zeta_i, x>, where x of this size is off by x_off, dinv by its own rounding, and the product by
+ * that of a sum; entries of the border are off by `border`. */
+cgam_gates_off cgam_doubt_over_rows(const cgam_recall *plan, double size, double x_off,
+                                    double border);
 /* A^-1 p by t and the border's entries, as cgam_dplr_reduce made them of g = Z' dinv p. Each term of g has gone through at
  * most `terms` additions; its weights are p but for `weights`, relative, or so little that 2^-54 covers all of them. */
 cgam_status cgam_doubt_feedback(const cgam_recall *plan, double terms, double weights,
@@ -49,6 +53,10 @@ double cgam_doubt_slopes(const cgam_recall *plan, const cgam_settled *m, const c
  * off by doubt->scores; INFINITY leaves p_lower_bound an estimate. */
 void cgam_bound_freely(const cgam_recall *plan, double spread, double largest,
                        const cgam_doubt *doubt, cgam_result *out);
+/* After cgam_bound_freely, of a coupled recall: p_error, and takes back that it converged where rounding, or an
+ * energy that rose, does not bear it out. Of m it reads in.half_us0, act, trace and together. True: much is left open. */
+bool cgam_bound_coupled(const cgam_recall *plan, const cgam_settled *m, const cgam_doubt *doubt,
+                        cgam_result *out);
 /* Nothing is proved. */
 void cgam_result_bare(cgam_result *out);
 /* The certificates of another result of the same query. */

@@ -79,10 +79,8 @@ bool cgam_doubt_solved(const cgam_recall *plan, const double *c)
     return c && plan->opts.alpha > 0 && plan->opts.lambda > 0;
 }
 
-/* dinv_i <zeta_i, x>, where x of this size is off by x_off, dinv by its own rounding, and the product by
- * that of a sum; entries of the border are off by `border`. */
-static cgam_gates_off spread_over_rows(const cgam_recall *plan, double size, double x_off,
-                                       double border)
+cgam_gates_off cgam_doubt_over_rows(const cgam_recall *plan, double size, double x_off,
+                                    double border)
 {
     double d = (double)plan->bank->Z.d, pivot = cgam_dplr_pivot_off(plan->gate->A);
     double nu = plan->bank->scale ? cgam_norm_error(plan->bank->Z.d) : 0;
@@ -99,7 +97,7 @@ cgam_status cgam_doubt_range(const cgam_recall *plan, const double *c, const dou
     double off, border, projected = plan->opts.P ? context_size(plan, c) : 0;
     projected *= cgam_gamma(2 * (double)plan->d_c + 16);
     cgam_status status = cgam_dplr_range_off(plan->gate->A, v, projected, e, edges, &off, &border);
-    *out = spread_over_rows(plan, norm(plan->bank->Z.d, e), off, border);
+    *out = cgam_doubt_over_rows(plan, norm(plan->bank->Z.d, e), off, border);
     return status;
 }
 
@@ -114,7 +112,7 @@ cgam_status cgam_doubt_feedback(const cgam_recall *plan, double terms, double we
     g_off = (g_off * plan->can.row_max + 0x1p-54 * plan->can.size) * CGAM_SLACK;
     cgam_status status =
         cgam_dplr_reduce_off(plan->gate->A, g, g_off, p_border, t, edges, &off, &border);
-    *out = spread_over_rows(plan, norm(plan->bank->Z.d, t), off, border);
+    *out = cgam_doubt_over_rows(plan, norm(plan->bank->Z.d, t), off, border);
     double own = plan->can.pivot_max * (pivot + 4 * CGAM_U) * CGAM_SLACK; /* dinv p itself */
     out->most += own;
     out->norm += own;

@@ -1,6 +1,7 @@
 /* engines.h (inside): what takes queries from scored to settled (stages.h), each in the file of its name.
  *
  *   first_pass        mode first, from queries to results in one pass or as matrices, without vectors of n numbers
+ *   small             modes first and coupled on small banks
  *   vectors           everything else: scores the queries, has them settled by one of those below, and reports
  *   coupled           mode coupled, queries that share passes over the bank and nothing else (coupled_pass.c)
  *   coupled_together  mode coupled, many queries as matrices
@@ -17,6 +18,7 @@
 /* All queries of a call. */
 cgam_status cgam_recall_by_pass(cgam_schedule *call);
 cgam_status cgam_recall_by_vectors(cgam_schedule *call);
+cgam_status cgam_recall_by_small(cgam_schedule *call);
 
 /* ---- Modes coupled, anneal and flow. m has `in` and three buffers s, r, p on entry, and is settled on return; which of the
  * buffers is which may have changed. */

@@ -167,7 +167,7 @@ const cgam_field cgam_result_rows[] = {
     CGAM_ROWS_END,
 };
 
-#define PATHS "pass|matrices|vectors|coupled|coupled-together|flow|sketch|anneal"
+#define PATHS "pass|matrices|vectors|coupled|coupled-together|flow|sketch|anneal|lanes"
 #define DTYPES "f64|f32|f16|bf16|i64|i32"
 const cgam_field cgam_route_rows[] = {
     CGAM_ROW(cgam_route, path, "path", CGAM_CHOICE, "the way the recall took", .value = PATHS),

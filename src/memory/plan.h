@@ -35,6 +35,7 @@ struct cgam_recall {
     const cgam_sketch *sketch; /* with opts.fast: the bank's, or */
     cgam_sketch *own_sketch;   /* one made for the plan */
     cgam_reach can;
+    struct cgam_small *lanes; /* for small banks (small.h), NULL = not for this plan */
     const cgam_dplr_inverse
         *small;                   /* where coupled feedback streams and memory allows, else NULL */
     cgam_gate *own_gate;          /* NULL: the gate is borrowed, */

@@ -7,6 +7,7 @@
 #include "io/json.h"
 #include "memory/certify.h"
 #include "memory/engines.h"
+#include "memory/small.h"
 #include "num/entmax.h"
 #include "num/vec.h"
 
@@ -94,6 +95,7 @@ static cgam_status check_opts(cgam_env *env, const cgam_recall_opts *o)
 void cgam_recall_free(cgam_recall *plan)
 {
     if (!plan) return;
+    cgam_small_free(plan->bank->env, plan->lanes);
     cgam_dplr_inverse_free(plan->own_small);
     cgam_gate_free(plan->own_gate);
     cgam_twins_free(plan->bank->env, plan->own_twins);
@@ -175,6 +177,7 @@ cgam_status cgam_recall_new(const cgam_bank *bank, const cgam_recall_opts *opts,
         if (!plan->gate->small) status = cgam_dplr_inverse_new(plan->gate->A, &plan->own_small);
         plan->small = plan->gate->small ? plan->gate->small : plan->own_small;
     }
+    if (status == CGAM_OK) status = cgam_small_new(plan, &plan->lanes);
     if (status != CGAM_OK) {
         cgam_recall_free(plan);
         return status;
@@ -311,6 +314,7 @@ static cgam_status run_routed(const cgam_recall *plan, const cgam_recall_in *in,
 {
     cgam_schedule call = cgam_schedule_open(plan, in, out);
     cgam_path path = call.route.path;
+    if (path == CGAM_PATH_LANES) return cgam_recall_by_small(&call);
     bool pass = path == CGAM_PATH_PASS || path == CGAM_PATH_MATRICES || path == CGAM_PATH_SKETCH;
     cgam_status status = (pass ? cgam_recall_by_pass : cgam_recall_by_vectors)(&call);
     if (pass && cgam_recall_full(plan) && out->results && status == CGAM_OK)

@@ -1,6 +1,7 @@
 /* route.c: see route.h; what follows from each way is in cgam/recall.h and docs/roofline.md. */
 #include "memory/route.h"
 #include "memory/results.h"
+#include "memory/small.h"
 
 #include "num/attend.h"
 #include "num/cpu/f32.h"
@@ -20,7 +21,7 @@ static const double TOGETHER_DOUBLES = 0x1p27; /* and where all of them are mult
 static const double PIVOT_EXACT = 100;
 
 const char *const cgam_path_words[] = {"pass", "matrices", "vectors", "coupled", "coupled-together",
-                                       "flow", "sketch",   "anneal",  NULL};
+                                       "flow", "sketch",   "anneal",  "lanes",   NULL};
 
 cgam_reach cgam_reach_of(const cgam_recall *plan, cgam_status *status)
 {
@@ -97,7 +98,10 @@ static cgam_route choose_route(const cgam_recall *plan, const cgam_recall_in *in
                         .precision = CGAM_F64,
                         .group = queries_fitting(plan, GROUP_DOUBLES, CGAM_ROUTE_SHARE)};
     int64_t together = queries_fitting(plan, TOGETHER_DOUBLES, CGAM_RECALL_GROUP);
-    if (o->mode == CGAM_FIRST && !vectors) {
+    if (plan->lanes && !in->start) {
+        route.path = CGAM_PATH_LANES;
+        route.group = CGAM_SMALL_TILE;
+    } else if (o->mode == CGAM_FIRST && !vectors) {
         route.path = many ? CGAM_PATH_MATRICES : CGAM_PATH_PASS;
         route.precision = can->f32 ? CGAM_F32 : CGAM_F64;
         route.group = CGAM_ROUTE_SHARE;

@@ -122,6 +122,9 @@ double cgam_dplr_pivot_off(const cgam_dplr *T);
  * border; else this proves a bound, O((d + m)^3). cgam_dplr_solve_gain is |T^-1| by it. */
 cgam_status cgam_dplr_prove_gain(cgam_dplr *T);
 double cgam_dplr_solve_gain(const cgam_dplr *T);
+/* Is the small system K = -M with M >= 1, all pivots being positive and no row in the border? Then |M|_F, and
+ * a bound of what rounding did to M as cgam_dplr_keep_as has it: |M - exact|_2. */
+bool cgam_dplr_system(const cgam_dplr *T, double *size, double *error);
 
 /* Dense inside only: y = T^-1 x without refinement, y may be x. */
 cgam_status cgam_dplr_dense_solve(const cgam_dplr *T, double *xy);

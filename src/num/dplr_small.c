@@ -87,6 +87,14 @@ static double off_by(const cgam_dplr *T, const double *z, double *f, double f_of
     return off >= 0 ? off : INFINITY;
 }
 
+bool cgam_dplr_system(const cgam_dplr *T, double *size, double *error)
+{
+    if (!T->diagonal || T->m > 0 || T->gain != 1 || !isfinite(T->error)) return false;
+    *size = T->size;
+    *error = T->error;
+    return true;
+}
+
 double cgam_dplr_pivot_off(const cgam_dplr *T) { return T->diagonal ? T->pivot_off : INFINITY; }
 
 cgam_status cgam_dplr_range_off(const cgam_dplr *T, const double *v, double v_off, const double *e,

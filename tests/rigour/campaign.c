@@ -216,9 +216,12 @@ static void print_coverage(bank_size size, const tally *t)
         if (t->ends[e]) printf(" (%lld)", (long long)t->ordinary_ends[e]);
     }
     printf("; ways:");
-    for (int w = 0; w <= CGAM_PATH_ANNEAL; w++) {
-        bool can = w == CGAM_PATH_VECTORS || w == CGAM_PATH_COUPLED || w == CGAM_PATH_PASS ||
-                   (w == CGAM_PATH_FLOW || w == CGAM_PATH_SKETCH ? small : size == LARGE);
+    for (int w = 0; w <= CGAM_PATH_LANES; w++) {
+        bool can = w == CGAM_PATH_VECTORS || w == CGAM_PATH_COUPLED ||
+                   (w == CGAM_PATH_LANES ? size != LARGE
+                    : w == CGAM_PATH_FLOW || w == CGAM_PATH_SKETCH
+                        ? small
+                        : size == LARGE || (w == CGAM_PATH_PASS && small));
         counted(cgam_word(cgam_path_words, (cgam_path)w), t->paths[w], enough && can);
     }
     printf("\n  storage:");

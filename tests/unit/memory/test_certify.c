@@ -2,6 +2,7 @@
  * claimed and denied only where that is so. The judges are n x n eigenvalues and fixed points in long
  * double. */
 #include "memory/certify.h"
+#include "num/rows.h"
 #include "support/one_env.h"
 
 #include <cgam/theory.h>
@@ -90,7 +91,8 @@ TEST(a_level_leaves_results_alone_but_for_their_certificates)
         int64_t n = k % 3 == 2 ? 2700 : 60, d = k % 3 == 2 ? 100 : k % 3 ? 80 : 9;
         double *Z = dense_bank(&rng, (dense_kind)(k % 2), n, d);
         double *q = dense_normals(&rng, QUERIES * d, 1), *c = dense_normals(&rng, QUERIES * d, 1);
-        double norm = dense_norm(d, Z), *p[3];
+        double norm = 0, *p[3]; /* of the longest row */
+        for (int64_t i = 0; i < n; i++) norm = fmax(norm, cgam_array_norm(d, Z + i * d));
         cgam_bank *bank = object_bank(env, n, d, Z);
         cgam_result results[3][QUERIES];
         int64_t index[3][QUERIES * TOP];

@@ -78,7 +78,11 @@ static void recall(cgam_env *env, const cgam_bank *bank, const scene *x,
     CHECK_STATUS(env, cgam_recall_run(plan, &in, &to));
 }
 
-static bool same(double a, double b) { return a == b || (isnan(a) && isnan(b)); }
+/* Small banks have another engine without a sketch, whose scores are rounded in another order. */
+static bool same(double a, double b)
+{
+    return a == b || (isnan(a) && isnan(b)) || fabs(a - b) <= 1e-11 * (1 + fabs(a));
+}
 
 /* The exact scores of a query, all of them weighed. */
 typedef struct exact {
@@ -117,20 +121,29 @@ static void holds(double from, long double p, double to)
     fail();
 }
 
+/* Are rows i and j as good as tied? Then another order of additions may rank them the other way. */
+static bool tied(const exact *e, int64_t i, int64_t j)
+{
+    return i == j || (i >= 0 && j >= 0 &&
+                      fabsl(e->scores[i] - e->scores[j]) <= 1e-13L * (1 + fabsl(e->scores[i])));
+}
+
 static void judge(const scene *x, const answer *slow, const answer *fast, long double *room)
 {
     for (int64_t v = 0; v < x->queries; v++) {
         exact e = {.scores = room};
         score_exactly(x, v, &e);
         const cgam_result *a = &slow->results[v], *b = &fast->results[v];
-        assert_int_equal(a->winner, b->winner);
-        assert_int_equal(a->focus, b->focus);
-        assert_int_equal(a->focus_rank, b->focus_rank);
+        int64_t ties = 0;
+        for (int64_t i = 0; a->focus >= 0 && i < x->n; i++)
+            ties += i != a->focus && tied(&e, i, a->focus);
+        assert_true(tied(&e, a->winner, b->winner) && tied(&e, a->focus, b->focus));
+        assert_true(llabs(a->focus_rank - b->focus_rank) <= ties);
         assert_true(same(a->gap, b->gap) && same(a->gap_raw, b->gap_raw));
         assert_true(same(a->gap_gate, b->gap_gate));
         assert_true(same(a->p_lower_bound, b->p_lower_bound));
         for (int64_t k = 0; k < x->top; k++) {
-            assert_int_equal(slow->index[v * x->top + k], fast->index[v * x->top + k]);
+            assert_true(tied(&e, slow->index[v * x->top + k], fast->index[v * x->top + k]));
             long double p = exact_p(x, &e, slow->index[v * x->top + k]);
             holds(fast->p[v * x->top + k], p, 1);
         }

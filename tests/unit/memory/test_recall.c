@@ -99,7 +99,7 @@ TEST(coupled_is_the_fixed_point)
         for (int64_t i = 0; i < n; i++) far += (a.p[i] - p[i]) * (a.p[i] - p[i]);
         assert_true(a.result.p_error_proved);
         CHECK_LE(sqrt(far), a.result.p_error + 1e-15 / eta);
-        CHECK_LE(a.result.p_error, 2e-11 / eta);
+        CHECK_LE(a.result.p_error, 1e-8 / eta); /* small.c bounds the feedback without a pass */
         double scale = 1, *s = dense_room(n);
         for (int64_t i = 0; i < n; i++) {
             long double sum = 0;

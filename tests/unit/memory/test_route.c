@@ -27,7 +27,12 @@ typedef struct situation {
 } situation;
 
 enum { P = CGAM_PATH_PASS, M = CGAM_PATH_MATRICES, V = CGAM_PATH_VECTORS };
-enum { C = CGAM_PATH_COUPLED, T = CGAM_PATH_COUPLED_TOGETHER, F = CGAM_PATH_FLOW };
+enum {
+    L = CGAM_PATH_LANES,
+    C = CGAM_PATH_COUPLED,
+    T = CGAM_PATH_COUPLED_TOGETHER,
+    F = CGAM_PATH_FLOW
+};
 
 #define FIRST .mode = CGAM_FIRST
 #define COUPLED .mode = CGAM_COUPLED
@@ -36,9 +41,10 @@ enum { C = CGAM_PATH_COUPLED, T = CGAM_PATH_COUPLED_TOGETHER, F = CGAM_PATH_FLOW
 #define WAY(p, x, g) .path = (cgam_path)(p), .precision = (x), .group = (g)
 
 static const situation situations[] = {
-    {"small", SMALL, FIRST, .queries = 1, WAY(P, CGAM_F64, 8)},
-    {"small, many", SMALL, FIRST, .queries = 500, WAY(P, CGAM_F64, 8)},
-    {"small, f32", SMALL, FIRST, .dtype = CGAM_F32, .queries = 9, WAY(P, CGAM_F64, 8)},
+    {"small", SMALL, FIRST, .queries = 1, WAY(L, CGAM_F64, 4)},
+    {"small, many", SMALL, FIRST, .queries = 500, WAY(L, CGAM_F64, 4)},
+    {"small, f32", SMALL, FIRST, .dtype = CGAM_F32, .queries = 9, WAY(L, CGAM_F64, 4)},
+    {"small, p", SMALL, FIRST, .queries = 9, .p = true, WAY(L, CGAM_F64, 4)},
     {"large", LARGE, FIRST, .queries = 7, WAY(P, CGAM_F64, 8)},
     {"large, many", LARGE, FIRST, .queries = 8, WAY(M, CGAM_F64, 64)},
     {"f32", LARGE, FIRST, .dtype = CGAM_F32, .queries = 7, WAY(P, CGAM_F32, 8)},
@@ -48,14 +54,16 @@ static const situation situations[] = {
     {"p", LARGE, FIRST, .dtype = CGAM_F32, .queries = 8, .p = true, WAY(V, CGAM_F64, 8)},
     {"a long list", LARGE, FIRST, .queries = 8, .top = 1025, WAY(V, CGAM_F64, 8)},
     {"a list", LARGE, FIRST, .queries = 8, .top = 1024, WAY(M, CGAM_F64, 64)},
-    {"certificates", SMALL, FIRST, .queries = 1, .certify = true, WAY(P, CGAM_F64, 8)},
+    {"certificates", SMALL, FIRST, .queries = 1, .certify = true, WAY(L, CGAM_F64, 4)},
     {"twins", SMALL, FIRST, .alpha = 0.02, .queries = 1, .twins = true, WAY(V, CGAM_F64, 8)},
-    {"contexts", SMALL, FIRST, .alpha = 0.02, .queries = 9, .context = true, WAY(P, CGAM_F64, 8)},
+    {"contexts", SMALL, FIRST, .alpha = 0.02, .queries = 9, .context = true, WAY(L, CGAM_F64, 4)},
     {"contexts, large", LARGE, FIRST, .alpha = 0.02, .queries = 7, .context = true,
      WAY(P, CGAM_F64, 8)},
     {"gate weights", SMALL, FIRST, .alpha = 0.02, .queries = 9, .context = true, .weights = true,
      WAY(V, CGAM_F64, 8)},
-    {"coupled, small", SMALL, COUPLED, .alpha = 0.02, .queries = 64, WAY(C, CGAM_F64, 8)},
+    {"coupled, small", SMALL, COUPLED, .alpha = 0.02, .queries = 64, WAY(L, CGAM_F64, 4)},
+    {"coupled, small, twins", SMALL, COUPLED, .alpha = 0.02, .queries = 64, .twins = true,
+     WAY(C, CGAM_F64, 8)},
     {"coupled, f64", LARGE, COUPLED, .alpha = 0.02, .queries = 64, WAY(C, CGAM_F64, 8)},
     {"coupled, f32", LARGE, COUPLED, .dtype = CGAM_F32, .alpha = 0.02, .queries = 7,
      WAY(C, CGAM_F32, 8)},
