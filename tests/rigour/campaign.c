@@ -76,6 +76,7 @@ static void spoil(int what, cgam_gate_info *g, int64_t queries, answer *answers)
         if (what == EXACT && r->p > 0.99) r->exact = true;
         if (what == INTERVAL) r->p_to = r->p_from;
         if (what == SCORE_ERROR) r->score_error *= 0.01;
+        if (what == SHARES) r->gap_raw = higher(r->gap_raw);
     }
 }
 
@@ -117,6 +118,7 @@ static void note(const instance *x, const cgam_recall *plan, const cgam_recall_i
     t->aimed += x->target != NULL;
     t->ghosts += x->opts.none;
     t->parts += x->whole != NULL;
+    t->cold += x->cold;
     t->paths[cgam_recall_route(plan, in, out).path]++;
 }
 
@@ -241,6 +243,7 @@ static void print_coverage(bank_size size, const tally *t)
     counted("with a target", t->aimed, enough && small);
     counted("with a ghost", t->ghosts, enough && small);
     counted("part of a bank", t->parts, enough && small);
+    counted("cold", t->cold, enough);
     printf("\n");
 }
 

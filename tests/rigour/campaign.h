@@ -9,7 +9,7 @@
 
 #include <cgam/cgam.h>
 
-enum { MEMORIES_MAX = 12, DIMENSION_MAX = 14, QUERIES_MAX = 64 };
+enum { MEMORIES_MAX = 12, DIMENSION_MAX = 14, QUERIES_MAX = 65 };
 
 /* Small banks and their edges; banks of some hundred memories, proved without n x n matrices; banks
  * of 2^18 numbers, which go through f32 and matrices. */
@@ -29,6 +29,8 @@ typedef struct instance {
         ordinary; /* alpha n <= 10 and |1 - alpha / alpha_crit| >= 1e-6, beta and scores moderate */
     bool tame;    /* a large batch that can go together as matrices */
     bool edge;    /* what only a hostile mind would ask for */
+    bool
+        cold; /* beta up to 1e18, contexts of little weight, families of rows that are nearly alike */
     cgam_recall_opts opts;
     cgam_critical free; /* what the norms alone say of alpha_crit */
     int64_t *target;    /* NULL: none */
@@ -81,6 +83,7 @@ typedef enum claim {
     POINT_MARGIN,
     INTERVAL, /* of p, and of the ghost's, with opts.fast */
     SCORE_ERROR,
+    SHARES, /* p is one, and gaps are those of double */
     CLAIMS
 } claim;
 extern const char *const claim_names[CLAIMS];
@@ -93,7 +96,7 @@ typedef struct tally {
     int64_t ordinary[CLAIMS]; /* proved in ordinary ranges */
     int64_t lost[CLAIMS];     /* an estimate there, and proved if rounding were not counted */
     int64_t instances, refused, queries, judged, edges, normalized, projected, weighted, sparse;
-    int64_t annealed, saddles, aimed, ghosts, parts;
+    int64_t annealed, saddles, aimed, ghosts, parts, cold;
     int64_t settled, stalled; /* coupled, in ordinary ranges; the second where a query stalled */
     int64_t ends[16], ordinary_ends[16], paths[16], dtypes[8], regimes[4];
     double seconds;

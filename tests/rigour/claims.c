@@ -538,6 +538,7 @@ verdict decide(court *c, const cgam_gate_info *g, int64_t k, const answer *a, cl
     case POINT_MARGIN: return decide_point_margin(c, a);
     case INTERVAL: return decide_interval(c, a);
     case SCORE_ERROR: return decide_score_error(c, a);
+    case SHARES: return decide_shares(c, a);
     case LAMBDA_MAX: return decide_lambda_max(c, g);
     default: return decide_gate(c, g, what);
     }

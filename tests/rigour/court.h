@@ -85,6 +85,9 @@ bool court_fixed_point(court *c);
 /* The same near the s of an answer: then c->settled encloses its p. Looked for once. */
 bool court_settled(court *c, const answer *a);
 
+/* p is a share and gaps are those of double (shares.c). */
+verdict decide_shares(court *c, const answer *a);
+
 /* A claim of the answer to query k, or of the gate (a = NULL). */
 verdict decide(court *c, const cgam_gate_info *g, int64_t k, const answer *a, claim what);
 /* Would it, which is an estimate, be proved in exact arithmetic? */

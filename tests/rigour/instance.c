@@ -211,6 +211,26 @@ static void choose_asked(cgam_rng rng, const cgam_bank *bank, instance *x)
     if (!isfinite(o->none_score)) o->none_score = 0;
 }
 
+/* Rows of a cold instance: families of 2 to 9 whose members differ by 1e-16 to 1e-4 of a row. */
+static void choose_families(cgam_rng rng, instance *x)
+{
+    int64_t family = 2 + cgam_rng_below(&rng, 8);
+    double apart = power(&rng, -16, -4);
+    for (int64_t i = 0; i < x->n; i++) {
+        const double *first = x->Z + i / family * family * x->d;
+        for (int64_t j = 0; j < x->d && i % family; j++)
+            x->Z[i * x->d + j] = first[j] * (1 + apart * cgam_rng_normal(&rng));
+    }
+}
+
+/* Temperatures at which the last digits of a score decide, and contexts that weigh next to nothing. */
+static void choose_cold(cgam_rng rng, instance *x)
+{
+    x->opts.beta = power(&rng, 2, 18);
+    if (cgam_rng_below(&rng, 2)) x->opts.lambda = power(&rng, -8, 0);
+    if (x->size == LARGE) x->opts.mode = CGAM_FIRST;
+}
+
 /* Every sixth small bank is a part of one that has two rows more. */
 static cgam_status make_bank(cgam_env *env, cgam_rng rng, instance *x, const cgam_bank_opts *o,
                              cgam_bank **bank)
@@ -241,7 +261,9 @@ static void choose_bank(cgam_rng *rng, cgam_rng *hostile, instance *x)
         x->dtype = cgam_rng_below(rng, 2) ? CGAM_F64 : (cgam_dtype)cgam_rng_below(rng, 4);
     } else {
         bool middle = x->size == MIDDLE;
-        x->d = middle ? 2 + cgam_rng_below(rng, cgam_rng_below(rng, 4) ? 11 : 31) : 8;
+        x->d = middle    ? 2 + cgam_rng_below(rng, cgam_rng_below(rng, 4) ? 11 : 31)
+               : x->cold ? 16
+                         : 8;
         x->n = middle ? (cgam_rng_below(rng, 4) ? 193 + cgam_rng_below(rng, 408)
                                                 : 13 + cgam_rng_below(rng, 180))
                       : (1 << 18) / x->d + cgam_rng_below(rng, 500);
@@ -252,6 +274,8 @@ static void choose_bank(cgam_rng *rng, cgam_rng *hostile, instance *x)
     x->W = calloc(numbers + (size_t)x->d, sizeof *x->W);
     x->stored = calloc(numbers, sizeof(double));
     fill_rows(rng, x);
+    if (x->cold && x->size != SMALL)
+        choose_families(cgam_rng_stream(x->seed + (1ull << 45), x->number), x);
     if (x->edge && cgam_rng_below(hostile, 2)) choose_edge_rows(hostile, x);
     double most = x->dtype == CGAM_F16 ? 6e4 : x->dtype == CGAM_F64 ? INFINITY : 3e38;
     for (size_t i = 0; i < numbers; i++) /* the range of the type may be smaller than ours */
@@ -269,6 +293,8 @@ bool instance_make(cgam_env *env, bank_size size, uint64_t seed, uint64_t number
     x->tame = size == LARGE && number / 2 % 2 == 0;
     x->edge = cgam_rng_below(&hostile, 8) == 0 && !x->tame;
     x->normalize = cgam_rng_below(&hostile, 8) == 0;
+    cgam_rng cold = cgam_rng_stream(seed + (1ull << 44), stream);
+    x->cold = !x->edge && cgam_rng_below(&cold, size == LARGE ? 2 : 8) == 0;
     choose_bank(&rng, &hostile, x);
     x->d_c = x->d;
     cgam_bank_opts b = cgam_bank_opts_default();
@@ -280,6 +306,7 @@ bool instance_make(cgam_env *env, bank_size size, uint64_t seed, uint64_t number
     int64_t batch = cgam_rng_below(&rng, size == SMALL ? 40 : 3);
     if (size == LARGE) batch = !x->tame;
     int64_t many = size == LARGE ? 16 : QUERIES_MAX; /* eight or more go together */
+    if (size == LARGE && x->cold) many = 8 + cgam_rng_below(&cold, QUERIES_MAX - 7);
     x->queries = batch == 0 ? many : 1 + (cgam_rng_below(&rng, 8) == 0);
     if (size == SMALL && batch) x->queries = 1 + cgam_rng_below(&rng, 6); /* they share a plan */
     x->q = calloc((size_t)(x->queries * x->d), sizeof *x->q);
@@ -321,11 +348,12 @@ bool instance_make(cgam_env *env, bank_size size, uint64_t seed, uint64_t number
     if (x->tame) o.alpha *= 0.8; /* well away from critical */
     x->opts = o;
     if (x->edge) choose_edge(&hostile, x);
+    if (x->cold && o.mode != CGAM_FLOW) choose_cold(cold, x);
     choose_activation(cgam_rng_stream(seed + (1ull << 40), stream), x);
     choose_mode(cgam_rng_stream(seed + (1ull << 41), stream), x);
     choose_asked(cgam_rng_stream(seed + (1ull << 43), stream), *bank, x);
-    x->vectors = o.mode != CGAM_FIRST || (cgam_rng_below(&rng, 2) == 1 && !x->tame);
-    x->ordinary = !wild && !x->edge && !flows && o.alpha * longest * longest <= 10;
+    x->vectors = x->opts.mode != CGAM_FIRST || (cgam_rng_below(&rng, 2) == 1 && !x->tame);
+    x->ordinary = !wild && !x->edge && !x->cold && !flows && o.alpha * longest * longest <= 10;
     return true;
 }
 
@@ -354,5 +382,7 @@ void instance_print(const instance *x)
         : o->P ? ", P"
                : "",
         x->context ? x->own ? ", contexts" : ", a context" : "", (long long)x->queries,
-        x->edge ? ", edge" : "");
+        x->edge   ? ", edge"
+        : x->cold ? ", cold"
+                  : "");
 }

@@ -30,7 +30,8 @@ const char *const claim_names[CLAIMS] = {"alpha_crit_bounds",
                                          "several",
                                          "margin of a point",
                                          "p_from, p_to",
-                                         "score_error"};
+                                         "score_error",
+                                         "p and gaps"};
 
 typedef struct trial {
     const instance *x;
@@ -55,6 +56,8 @@ static void tell(const trial *j, int64_t k, const answer *a, claim what, verdict
            g->critical.proved ? " proved" : "");
     if (!a) return;
     const cgam_result *r = &a->result;
+    printf("    gap %.17g, raw %.17g, gate %.17g, log_p %.17g, neff %.17g\n", r->gap, r->gap_raw,
+           r->gap_gate, r->log_p, r->neff_ipr);
     printf("    query %lld: end %s, p %.17g, bound %.17g, contraction %.17g, local %.17g, margin "
            "%.17g%s, p_error %.17g, change %.3g, energy %.17g to %.17g, rise %.3g, "
            "%lld steps, %lld of Newton, tol %.3g\n",
@@ -131,6 +134,7 @@ static void judge_answer(trial *j, int64_t k, const answer *a)
     if (coupled && r->end == CGAM_END_CONVERGED) claimed(j, k, a, CONVERGED, true);
     if (coupled && r->end == CGAM_END_CONVERGED) claimed(j, k, a, ENERGY, true);
     if (o->entmax > 0) claimed(j, k, a, EXACT, r->exact);
+    claimed(j, k, a, SHARES, true);
     if (o->fast) claimed(j, k, a, INTERVAL, true);
     if (o->fast && a->r) claimed(j, k, a, SCORE_ERROR, isfinite(r->score_error));
 }
@@ -185,6 +189,12 @@ void judge(const instance *x, const cgam_gate_info *g, const answer *answers,
     for (int64_t k = 0; answers && k < x->queries; k++) {
         stalled |= answers[k].result.end == CGAM_END_STALLED;
         t->ends[answers[k].result.end]++;
+        const cgam_result *r = &answers[k].result; /* of all, also where few are judged */
+        bool share = r->end == CGAM_END_DIVERGED || (r->p >= 0 && r->p <= 1);
+        if (!share && t->wrong[SHARES]++ < 5) {
+            printf("WRONG: query %lld has p %.17g\n", (long long)k, r->p);
+            instance_print(x);
+        }
         t->ordinary_ends[answers[k].result.end] += is_ordinary(x, g);
         t->queries++;
     }

@@ -196,6 +196,7 @@ static bool arb_mat_approx_solve(arb_mat_t x, const arb_mat_t A, const arb_mat_t
 #define smallest quick_smallest
 #define decide quick_decide
 #define decide_lost quick_lost
+#define decide_shares quick_shares
 #define court_small quick_small
 #define court_open quick_court_open
 #define court_fill quick_fill
@@ -219,6 +220,7 @@ static bool arb_mat_approx_solve(arb_mat_t x, const arb_mat_t A, const arb_mat_t
 #include "rigour/claims.c" /* NOLINT(bugprone-suspicious-include) */
 #include "rigour/court.c"  /* NOLINT(bugprone-suspicious-include) */
 #include "rigour/entmax.c" /* NOLINT(bugprone-suspicious-include) */
+#include "rigour/shares.c" /* NOLINT(bugprone-suspicious-include) */
 #include "rigour/small.c"  /* NOLINT(bugprone-suspicious-include) */
 
 quick_court *quick_open(const instance *x)
