@@ -36,6 +36,20 @@ void cgam_call_abandon(const cgam_call *call)
     if (call->folder) cgam_folder_unmake(call->folder, call->folder_there);
 }
 
+size_t cgam_call_memory(const cgam_call *call)
+{
+    size_t bytes = (size_t)cgam_args_int(call->args, "max-memory") << 20;
+    return bytes > 0 ? bytes : cgam_env_used(call->env) + cgam_memory_available() / 10 * 9;
+}
+
+/* Calls of a server share an env, and the server's limit. */
+static void limit_memory(const cgam_call *call)
+{
+    if (call->shelf) return;
+    cgam_env_limit(call->env, cgam_call_memory(call));
+    cgam_json_limit(cgam_call_memory(call));
+}
+
 cgam_status cgam_call_run(cgam_call *call)
 {
     if (!call->doc) return cgam_fail_nomem(call->env, "the document");
@@ -43,6 +57,7 @@ cgam_status cgam_call_run(cgam_call *call)
     const char *out = folder_of(call);
     call->folder_there = out ? cgam_folder_there(out) : 0;
     call->folder = out;
+    limit_memory(call);
     (void)cgam_json_ran_short(); /* others */
     cgam_status status = call->verb->run(call);
     cgam_row_names_free(call->names);

@@ -147,10 +147,26 @@ cgam_status cgam_input_vectors(cgam_call *call, const cgam_bank *bank, const cha
         return fail_no_file(call, bank, option, text);
     }
     *out = (cgam_matrix){.columns = cgam_bank_describe(bank).d};
-    cgam_status status =
+    cgam_status status = cgam_input_check_answer(call, cgam_row_sums_count(text), 0);
+    if (status != CGAM_OK) return status;
+    status =
         cgam_row_sums(bank, option, text + prefix, names_of_call, call, &out->data, &out->rows);
     out->vector = out->rows == 1;
     return status;
+}
+
+cgam_status cgam_input_check_answer(cgam_call *call, int64_t queries, int64_t each)
+{
+    if (call->queries_max > 0 && queries > call->queries_max)
+        return cgam_fail(call->env, CGAM_E_ARG,
+                         "%lld vectors are too many: a request may have %lld (max-queries)",
+                         (long long)queries, (long long)call->queries_max);
+    if (call->rows_max > 0 && each > call->rows_max / (queries > 0 ? queries : 1))
+        return cgam_fail(call->env, CGAM_E_ARG,
+                         "%lld rows for each of %lld queries are too many: an answer may have %lld "
+                         "(max-rows)",
+                         (long long)each, (long long)queries, (long long)call->rows_max);
+    return CGAM_OK;
 }
 
 cgam_status cgam_input_matrix(cgam_env *env, const char *path, cgam_matrix *out)

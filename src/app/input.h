@@ -40,6 +40,9 @@ cgam_status cgam_input_matrix(cgam_env *env, const char *path, cgam_matrix *out)
 cgam_status cgam_input_vectors(cgam_call *call, const cgam_bank *bank, const char *option,
                                const char *text, cgam_matrix *out);
 
+/* CGAM_E_ARG if an answer of so many rows for each of so many queries is beyond the call's limits. */
+cgam_status cgam_input_check_answer(cgam_call *call, int64_t queries, int64_t each);
+
 /* The vectors of an option, if it was given: one or any number, of the bank's dimension. */
 cgam_status cgam_input_option(cgam_call *call, const cgam_bank *bank, const char *option, bool one,
                               cgam_matrix *out);

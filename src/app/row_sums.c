@@ -93,8 +93,7 @@ static cgam_status add_rows(const sums *s, const char **text, double *row, doubl
     return CGAM_OK;
 }
 
-/* How many sums there are: one more than ; outside of quotes. */
-static int64_t count_sums(const char *text)
+int64_t cgam_row_sums_count(const char *text)
 {
     int64_t count = 1;
     bool quoted = false;
@@ -110,12 +109,15 @@ cgam_status cgam_row_sums(const cgam_bank *bank, const char *option, const char 
 {
     cgam_env *env = bank->env;
     const sums s = {bank, option, names, user};
-    int64_t d = cgam_bank_describe(bank).d, count = count_sums(text);
+    int64_t d = cgam_bank_describe(bank).d, count = cgam_row_sums_count(text);
     double *row = cgam_alloc(env, (size_t)d, sizeof *row);
     double *data = cgam_zalloc(env, (size_t)(count * d), sizeof *data);
     cgam_status status = row && data ? CGAM_OK : cgam_fail_nomem(env, option);
-    for (int64_t k = 0; k < count && status == CGAM_OK; k++, text++)
+    for (int64_t k = 0; k < count && status == CGAM_OK; k++, text++) {
         status = add_rows(&s, &text, row, data + k * d);
+        if (status == CGAM_OK && k % 256 == 0 && cgam_interrupted(env))
+            status = CGAM_E_INTERRUPTED;
+    }
     cgam_free(env, row);
     if (status != CGAM_OK) cgam_free(env, data);
     *out = status == CGAM_OK ? data : NULL;

@@ -9,6 +9,8 @@ typedef cgam_status cgam_row_names_of(void *user, const cgam_bank *bank,
                                       const cgam_row_names **out);
 
 /* Gives *out, [*rows, d]; free it with cgam_free. Messages begin with `option`. */
+/* How many sums there are: one more than ; outside of quotes. */
+int64_t cgam_row_sums_count(const char *text);
 CGAM_NODISCARD cgam_status cgam_row_sums(const cgam_bank *bank, const char *option,
                                          const char *text, cgam_row_names_of *names, void *user,
                                          double **out, int64_t *rows);

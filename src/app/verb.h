@@ -28,13 +28,14 @@ typedef struct cgam_call {
     const cgam_verb *verb;
     cgam_env *env;
     const cgam_args *args;
-    json_t *doc;         /* an object to fill */
-    bool negative;       /* set: done, but the answer is no (exit status 1) */
-    cgam_tell progress;  /* who hears of it */
-    cgam_ranks *ranks;   /* that make the same call; NULL: one process */
-    const char *folder;  /* that it writes into; NULL: none */
-    size_t folder_there; /* bytes of that path that were there before */
-    cgam_shelf *shelf;   /* banks and gates that stay between calls; NULL: none do */
+    json_t *doc;                   /* an object to fill */
+    bool negative;                 /* set: done, but the answer is no (exit status 1) */
+    cgam_tell progress;            /* who hears of it */
+    int64_t queries_max, rows_max; /* of a request and its answer; 0: no limit */
+    cgam_ranks *ranks;             /* that make the same call; NULL: one process */
+    const char *folder;            /* that it writes into; NULL: none */
+    size_t folder_there;           /* bytes of that path that were there before */
+    cgam_shelf *shelf;             /* banks and gates that stay between calls; NULL: none do */
     cgam_row_names
         *names; /* of the bank, once they were asked for and are not the shelf's; the call's */
     FILE *out;  /* where a verb that goes on may say that it has begun; NULL: nowhere */
@@ -78,6 +79,8 @@ void cgam_verb_print(const cgam_verb *verb, const json_t *doc, FILE *to);
 
 /* Runs call->verb, which fills call->doc; CGAM_E_NOMEM where the document could not take everything. */
 CGAM_NODISCARD cgam_status cgam_call_run(cgam_call *call);
+/* Bytes of memory that the call may take: max-memory, or what is free. */
+size_t cgam_call_memory(const cgam_call *call);
 /* Removes the folders that the call has made, if they are empty. For a program that ends while the call runs. */
 void cgam_call_abandon(const cgam_call *call);
 

@@ -186,6 +186,9 @@ static cgam_status open_job(job *j)
     if (status == CGAM_OK)
         status =
             check_shape(env, "query", "queries have d =", j->q.columns, "the bank has", bank.d);
+    int64_t top = cgam_args_int(call->args, "top");
+    if (status == CGAM_OK)
+        status = cgam_input_check_answer(call, j->q.rows, top < bank.n ? top : bank.n);
     int64_t d_c = bank.d;
     if (P && status == CGAM_OK) {
         status = cgam_input_matrix(env, P, &j->P);

@@ -40,7 +40,10 @@ struct cgam_env {
     char message[CGAM_MESSAGE_MAX]; /* the last of any thread */
     int kept_count;
     kept kept[KEPT_MAX + 1];
+    _Atomic size_t used, limit; /* bytes from the default allocator; the most of them */
 };
+
+static _Thread_local size_t limit_hit; /* in MB; 0: no request has failed for a limit */
 
 static void *default_alloc(void *user, size_t align, size_t bytes)
 {
@@ -84,6 +87,7 @@ const char *cgam_status_name(cgam_status status)
 cgam_env_opts cgam_env_opts_default(void) { return (cgam_env_opts){.threads = 0}; }
 
 static bool release_kept(cgam_env *env);
+static void give_back(cgam_env *env, void *block);
 
 /* The cores that this process may run on; taskset and containers can allow fewer than the machine has,
  * and two threads on one core wait for each other. */
@@ -119,6 +123,7 @@ cgam_status cgam_env_new(const cgam_env_opts *opts, cgam_env **out)
     memset(env, 0, sizeof *env);
     static atomic_uint_fast64_t envs;
     env->opts = o;
+    env->limit = SIZE_MAX;
     env->number = atomic_fetch_add(&envs, 1) + 1;
     pthread_mutex_init(&env->lock, NULL);
     if (o.threads > 1) {
@@ -195,10 +200,44 @@ static bool release_kept(cgam_env *env)
 {
     pthread_mutex_lock(&env->lock);
     int count = env->kept_count;
-    for (int k = 0; k < count; k++) env->opts.free(env->opts.user, env->kept[k].block);
+    for (int k = 0; k < count; k++) give_back(env, env->kept[k].block);
     env->kept_count = 0;
     pthread_mutex_unlock(&env->lock);
     return count > 0;
+}
+
+void cgam_env_limit(cgam_env *env, size_t bytes)
+{
+    env->limit = bytes;
+    limit_hit = 0;
+}
+
+size_t cgam_env_used(const cgam_env *env) { return env->used; }
+
+size_t cgam_limit_hit(void)
+{
+    size_t hit = limit_hit;
+    limit_hit = 0;
+    return hit;
+}
+
+/* A new block, counted; NULL: the allocator has none, or it would be beyond the limit. */
+static void *take_new(cgam_env *env, size_t bytes)
+{
+    if (env->opts.alloc != default_alloc) return env->opts.alloc(env->opts.user, ALIGN, bytes);
+    if (bytes > env->limit - (env->used < env->limit ? env->used : env->limit)) {
+        limit_hit = env->limit >> 20 ? env->limit >> 20 : 1;
+        return NULL;
+    }
+    void *block = default_alloc(NULL, ALIGN, bytes);
+    if (block) env->used += malloc_usable_size(block);
+    return block;
+}
+
+static void give_back(cgam_env *env, void *block)
+{
+    if (env->opts.free == default_free) env->used -= malloc_usable_size(block);
+    env->opts.free(env->opts.user, block);
 }
 
 void *cgam_alloc(cgam_env *env, size_t count, size_t size)
@@ -208,8 +247,8 @@ void *cgam_alloc(cgam_env *env, size_t count, size_t size)
     bytes = (bytes + ALIGN - 1) / ALIGN * ALIGN;
     if (bytes == 0) bytes = ALIGN;
     void *block = reuse_kept(env, bytes);
-    if (!block) block = env->opts.alloc(env->opts.user, ALIGN, bytes);
-    if (!block && release_kept(env)) block = env->opts.alloc(env->opts.user, ALIGN, bytes);
+    if (!block) block = take_new(env, bytes);
+    if (!block && release_kept(env)) block = take_new(env, bytes);
     return block;
 }
 
@@ -222,7 +261,7 @@ void *cgam_zalloc(cgam_env *env, size_t count, size_t size)
 
 void cgam_free(cgam_env *env, void *block)
 {
-    if (block && !keep_block(env, block)) env->opts.free(env->opts.user, block);
+    if (block && !keep_block(env, block)) give_back(env, block);
 }
 
 void cgam_text_free(cgam_env *env, char *text) { cgam_free(env, text); }

@@ -34,9 +34,19 @@ cgam_status(cgam_fail)(cgam_env *env, cgam_status status, const char *format, ..
         (cgam_fail)(env, fail_status_, __VA_ARGS__);                                               \
         fail_status_;                                                                              \
     })
+/* The most memory that all blocks of an env may take together; SIZE_MAX: no limit. A request beyond it fails, as it does
+ * when the machine has no more. Only for an env with the default allocator. */
+void cgam_env_limit(cgam_env *env, size_t bytes);
+size_t cgam_env_used(const cgam_env *env);
+/* The limit, in MB, if a request of the calling thread has failed for it since the last call of this; else 0. */
+size_t cgam_limit_hit(void);
+
 /* CGAM_E_NOMEM with "out of memory: WHAT". */
 static inline cgam_status cgam_fail_nomem(cgam_env *env, const char *what)
 {
+    size_t limit = cgam_limit_hit();
+    if (limit > 0)
+        return cgam_fail(env, CGAM_E_NOMEM, "out of memory: %s; max-memory is %zu MB", what, limit);
     return cgam_fail(env, CGAM_E_NOMEM, "out of memory: %s", what);
 }
 

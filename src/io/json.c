@@ -5,6 +5,7 @@
 #include "io/file.h"
 
 #include <float.h>
+#include <malloc.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,17 +47,30 @@ static _Thread_local bool ran_short;
 static json_malloc_t plain_malloc;
 static json_free_t plain_free;
 
+/* Of all documents; what jansson had before us may take it below 0. */
+static _Atomic int64_t bytes_used;
+static _Atomic int64_t bytes_limit = INT64_MAX;
+
 static void *watched_malloc(size_t size)
 {
-    void *block = plain_malloc(size);
+    void *block = bytes_used < bytes_limit ? plain_malloc(size) : NULL;
     ran_short |= !block;
+    if (block && plain_malloc == malloc) bytes_used += (int64_t)malloc_usable_size(block);
     return block;
 }
+
+static void watched_free(void *block)
+{
+    if (block && plain_malloc == malloc) bytes_used -= (int64_t)malloc_usable_size(block);
+    plain_free(block);
+}
+
+void cgam_json_limit(size_t bytes) { bytes_limit = bytes < INT64_MAX ? (int64_t)bytes : INT64_MAX; }
 
 __attribute__((constructor)) static void watch_allocations(void)
 {
     json_get_alloc_funcs(&plain_malloc, &plain_free);
-    json_set_alloc_funcs(watched_malloc, plain_free);
+    json_set_alloc_funcs(watched_malloc, watched_free);
 }
 
 /* A program that has set functions of its own since keeps them. */
@@ -65,7 +79,7 @@ __attribute__((destructor)) static void unwatch_allocations(void)
     json_malloc_t now;
     json_free_t back;
     json_get_alloc_funcs(&now, &back);
-    if (now == watched_malloc) json_set_alloc_funcs(plain_malloc, back);
+    if (now == watched_malloc) json_set_alloc_funcs(plain_malloc, plain_free);
 }
 
 bool cgam_json_ran_short(void)
@@ -164,5 +178,7 @@ char *cgam_json_line(const json_t *value)
         text = NULL;
     }
     ran_short |= before;
+    if (text && plain_malloc == malloc) /* free() will not tell us */
+        bytes_used -= (int64_t)malloc_usable_size(text);
     return text;
 }

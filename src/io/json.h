@@ -16,6 +16,8 @@ CGAM_NODISCARD cgam_status cgam_json_parse(cgam_env *env, const char *name, cons
 void cgam_json_put(json_t *object, const char *name, json_t *value); /* takes the reference */
 /* Has jansson run out of memory in this thread since the last call? Checking once, at the end, is enough. */
 bool cgam_json_ran_short(void);
+/* The most memory that all documents of the process may take together; a request beyond it runs short. */
+void cgam_json_limit(size_t bytes);
 /* Parses strictly; NULL: see error, or no_memory, which jansson's error does not report. Leaves the answer of
  * cgam_json_ran_short as it was. */
 json_t *cgam_json_tree(const void *bytes, size_t size, json_error_t *error, bool *no_memory);

@@ -104,8 +104,9 @@ static json_t *describe_server(const cgam_server *server)
     json_t *doc = json_object(), *limits = json_object();
     cgam_json_put_text(doc, "version", cgam_version());
     cgam_catalog_describe(&server->catalog, doc);
-    cgam_json_add(limits, "body_mb=%g requests=%d seconds=%g out_seconds=%g",
-                  (double)(server->body_max >> 20), server->requests_max, server->timeout,
+    cgam_json_add(limits, "body_mb=%g requests=%d queries=%jd rows=%jd seconds=%g out_seconds=%g",
+                  (double)(server->body_max >> 20), server->requests_max,
+                  (intmax_t)server->queries_max, (intmax_t)server->rows_max, server->timeout,
                   server->out_timeout);
     cgam_json_put(doc, "limits", limits);
     return doc;

@@ -220,6 +220,8 @@ static cgam_status run_serve(cgam_call *call)
     cgam_server server = {.caller = call->env,
                           .started = cgam_clock(),
                           .body_max = (size_t)cgam_args_int(call->args, "max-body") << 20,
+                          .queries_max = cgam_args_int(call->args, "max-queries"),
+                          .rows_max = cgam_args_int(call->args, "max-rows"),
                           .requests_max = (int)cgam_args_int(call->args, "max-requests"),
                           .timeout = cgam_args_real(call->args, "timeout"),
                           .out_timeout = cgam_args_real(call->args, "out-timeout"),
@@ -240,7 +242,10 @@ static cgam_status run_serve(cgam_call *call)
     if (status == CGAM_OK) {
         status = cgam_env_new(&opts, &server.env);
         if (status != CGAM_OK) (void)cgam_fail(call->env, status, "%s", cgam_status_text(status));
-        else status = serve(call, &server);
+        else {
+            cgam_env_limit(server.env, cgam_call_memory(call));
+            status = serve(call, &server);
+        }
         if (status != CGAM_OK && server.env)
             (void)cgam_fail(call->env, status, "%s", cgam_env_message(server.env));
     }

@@ -183,6 +183,7 @@ struct cgam_server {
     cgam_guard guard;
     struct MHD_Daemon *daemon;
     size_t body_max;
+    int64_t queries_max, rows_max; /* of a request, of an answer */
     int requests_max;
     double timeout, out_timeout; /* out_timeout: of verbs that write below the root */
     bool metrics, log;

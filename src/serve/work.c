@@ -221,7 +221,11 @@ static void run_exchange(cgam_exchange *exchange)
     cgam_server *server = exchange->server;
     cgam_request request;
     cgam_args *args = NULL;
-    cgam_call call = {.verb = exchange->verb, .env = server->env, .shelf = server->catalog.shelf};
+    cgam_call call = {.verb = exchange->verb,
+                      .env = server->env,
+                      .shelf = server->catalog.shelf,
+                      .queries_max = server->queries_max,
+                      .rows_max = server->rows_max};
     cgam_stop stop = {shall_stop, exchange};
     cgam_stop_set(&stop);
     cgam_failure_here()->env = 0; /* of a request before */
