@@ -1,13 +1,13 @@
 /* campaign.c: random recalls, each claim of each decided. ctest: timeout=300
  *
- *   campaign [seconds=S] [count=N] [seed=K] [from=NUMBER] [size=0|1|2] [break=CLAIM] [until=1]
+ *   campaign [seconds=S] [count=N] [seed=K] [from=NUMBER] [size=0|1|2] [break=CLAIM] [until=1] [around=N]
  *
  * Small banks, of which count says how many, with banks of some hundred memories and large ones taking
  * a share of the time beside them (size= leaves one kind alone). Stops at whichever of seconds and count
  * comes first. `size=K from=NUMBER count=1` repeats one instance alone. `break=K` makes claim number K,
  * in the order of the table, stronger by a hundredth before it is judged: the campaign has to go red
  * then; tests/rigour/broken breaks the library itself, for which `until=1` stops at the first claim that
- * is not true. Prints, for each certificate, how often it was
+ * is not true. Landscapes are looked at on banks of up to `around` memories (192). Prints, for each certificate, how often it was
  * proved, an estimate, wrong or undecided, and the share proved in ordinary ranges. Exit 1 when a claim
  * is wrong or open, a hundredth or more of what exact arithmetic would prove in ordinary
  * ranges is an estimate, or a kind of
@@ -80,13 +80,14 @@ static void spoil(int what, cgam_gate_info *g, int64_t queries, answer *answers)
     }
 }
 
-/* The landscape of the first query, for some coupled recalls of small banks. */
-static bool look_around(const instance *x, const cgam_recall *plan, int broken,
+/* The landscape of the first query, for some coupled recalls of small banks, and of middle ones up to `most` memories. */
+static bool look_around(const instance *x, const cgam_recall *plan, int broken, int64_t most,
                         cgam_landscape *land)
 {
     cgam_landscape_opts o = {.starts = 4, .seed = x->number};
     *land = (cgam_landscape){0};
-    bool wanted = x->size == SMALL && x->opts.mode == CGAM_COUPLED && x->number % LOOKED == 0;
+    bool wanted = x->size == SMALL ? x->number % LOOKED == 0 : x->size == MIDDLE && x->n <= most;
+    wanted &= x->opts.mode == CGAM_COUPLED && (x->size == SMALL || !x->edge);
     if (!wanted || x->opts.entmax > 0) return false;
     if (cgam_landscape_find(plan, x->q, x->context ? x->c : NULL, &o, land) != CGAM_OK)
         return false;
@@ -103,6 +104,8 @@ typedef struct run_opts {
     uint64_t seed;
     bool loud;
     int broken;
+    int64_t
+        around; /* memories of a bank that is not small, up to which its landscape is looked at */
 } run_opts;
 
 static void note(const instance *x, const cgam_recall *plan, const cgam_recall_in *in,
@@ -179,7 +182,7 @@ static void run(cgam_env *env, bank_size size, uint64_t number, const run_opts *
                               .r = room ? room + 2 * all + k * x.n : NULL};
     }
     cgam_landscape land;
-    bool around = status == CGAM_OK && look_around(&x, plan, o->broken, &land);
+    bool around = status == CGAM_OK && look_around(&x, plan, o->broken, o->around, &land);
     const cgam_gate *shown = plan ? cgam_recall_gate(plan) : gate;
     if (shown) {
         cgam_gate_info info = cgam_gate_describe(shown);
@@ -240,6 +243,7 @@ static void print_coverage(bank_size size, const tally *t)
     counted("entmax", t->sparse, enough);
     counted("annealed", t->annealed, enough && small);
     counted("saddles", t->saddles, enough && small);
+    counted("landscapes", t->landscapes, enough && size != LARGE);
     counted("with a target", t->aimed, enough && small);
     counted("with a ghost", t->ghosts, enough && small);
     counted("part of a bank", t->parts, enough && small);
@@ -283,6 +287,7 @@ int main(int argc, char **argv)
            count = argument(argc, argv, "count", 1e9);
     run_opts o = {.seed = (uint64_t)argument(argc, argv, "seed", 1),
                   .broken = (int)argument(argc, argv, "break", -1),
+                  .around = (int64_t)argument(argc, argv, "around", 192),
                   .loud = count == 1};
     uint64_t from = (uint64_t)argument(argc, argv, "from", 0), made[SIZES] = {0};
     bool until = argument(argc, argv, "until", 0) != 0;

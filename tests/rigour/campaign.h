@@ -96,7 +96,7 @@ typedef struct tally {
     int64_t ordinary[CLAIMS]; /* proved in ordinary ranges */
     int64_t lost[CLAIMS];     /* an estimate there, and proved if rounding were not counted */
     int64_t instances, refused, queries, judged, edges, normalized, projected, weighted, sparse;
-    int64_t annealed, saddles, aimed, ghosts, parts, cold;
+    int64_t annealed, saddles, aimed, ghosts, parts, cold, landscapes;
     int64_t settled, stalled; /* coupled, in ordinary ranges; the second where a query stalled */
     int64_t ends[16], ordinary_ends[16], paths[16], dtypes[8], regimes[4];
     double seconds;

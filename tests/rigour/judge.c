@@ -5,7 +5,8 @@
 #include <stdio.h>
 
 enum {
-    JUDGED = 2, /* queries of a batch of a middle bank */
+    JUDGED = 2, /* queries of a batch of a middle bank, */
+    MINIMA = 4, /* and minima of its landscape */
     TWICE = 37, /* every how many instances all courts judge */
 };
 
@@ -142,10 +143,14 @@ static void judge_answer(trial *j, int64_t k, const answer *a)
 static void judge_landscape(trial *j, const cgam_landscape *land)
 {
     answer all = {.p = land->p, .points = land->count};
+    j->t->landscapes++;
     if (land->unique == 1) claimed(j, 0, &all, UNIQUE, true);
     if (land->unique == 0) claimed(j, 0, &all, SEVERAL, land->unique_proved);
+    int64_t seen = 0;
     for (int64_t k = 0; k < land->count; k++) {
         const cgam_point *point = &land->points[k];
+        /* beyond small banks the court has no inverse, by which it encloses saddles */
+        if (j->x->size != SMALL && (!point->minimum || seen++ >= MINIMA)) continue;
         answer a = {.result = {.p_error = point->p_error, .fold_margin = point->fold_margin},
                     .p = land->p + k * j->x->n};
         claimed(j, 0, &a, POINT, point->p_error_proved);
