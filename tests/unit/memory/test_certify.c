@@ -73,6 +73,17 @@ static double local_contraction(const instance *x, const double *p)
     return x->opts.beta * x->opts.lambda * x->opts.lambda * dense_eigen(n, M, NULL)[n - 1];
 }
 
+static cgam_result recall_of(const cgam_bank *bank, const cgam_recall_opts *o, const double *q,
+                             const double *c, double *p)
+{
+    cgam_result out;
+    OWNED(cgam_recall) plan = object_recall(env, bank, o);
+    cgam_recall_in in = {.queries = 1, .q = q, .c = c};
+    cgam_recall_out to = {.results = &out, .p = p};
+    CHECK_STATUS(env, cgam_recall_run(plan, &in, &to));
+    return out;
+}
+
 /* What is no certificate: all other members. */
 static cgam_result answer_of(const cgam_result *from)
 {
@@ -135,6 +146,44 @@ TEST(a_level_leaves_results_alone_but_for_their_certificates)
                 assert_memory_equal(p[level], p[0], (size_t)(in.queries * n) * sizeof(double));
         }
         cgam_bank_free(bank);
+        dense_reset();
+    }
+}
+
+/* A query on a large bank is proved by its last step, however early that was; the judge goes on to rounding and puts its answer back
+ * into the equations. */
+TEST(a_last_step_proves_how_far_it_is)
+{
+    enum { ROWS = 2700, WIDE = 100 };
+    cgam_rng rng = cgam_rng_stream(95, 0);
+    for (int k = 0; k < 10; k++) {
+        double *Z = dense_bank(&rng, k % 3 ? DENSE_UNIT : DENSE_NORMS, ROWS, WIDE);
+        double *q = dense_normals(&rng, WIDE, 0.3), *c = dense_normals(&rng, WIDE, 0.2);
+        double *p = dense_room(ROWS), *want = dense_room(ROWS), longest = 0;
+        for (int i = 0; i < ROWS; i++) longest = fmax(longest, dense_norm(WIDE, Z + i * WIDE));
+        float *narrow = (float *)(void *)dense_room(ROWS * WIDE);
+        for (int i = 0; i < ROWS * WIDE; i++) narrow[i] = (float)Z[i];
+        OWNED(cgam_bank) bank = NULL;
+        CHECK_STATUS(env, cgam_bank_new(env, k % 2 ? (void *)narrow : Z,
+                                        k % 2 ? CGAM_F32 : CGAM_F64, ROWS, WIDE, NULL, &bank));
+        cgam_recall_opts o = cgam_recall_opts_default();
+        o.mode = CGAM_COUPLED;
+        o.alpha = 0.4 / (longest * longest);
+        o.beta = k % 4 < 2 ? 5 : 40;
+        o.lambda = sqrt(2 * 0.6 * (k % 5 ? 0.8 : 0.3) / o.beta); /* unique: contraction below 1 */
+        cgam_recall_opts judge = o;
+        judge.tol = 1e-15;
+        judge.certify = CGAM_CERTIFY_FULL;
+        cgam_result exact = recall_of(bank, &judge, q, k % 6 ? c : NULL, want);
+        assert_true(exact.p_error_proved);
+        for (double tol = 1e-2; tol > 1e-13; tol *= 1e-3) {
+            o.tol = tol;
+            cgam_result got = recall_of(bank, &o, q, k % 6 ? c : NULL, p);
+            double far = dense_distance(ROWS, p, want);
+            assert_true(got.p_error_proved && got.unique == 1);
+            CHECK_LE(far, got.p_error + exact.p_error);
+            CHECK_LE(got.p_error, 40 * got.change * sqrt(ROWS) + 1e-7);
+        }
         dense_reset();
     }
 }
