@@ -38,6 +38,9 @@ enum { MOST = CGAM_RECALL_GROUP, SLOW = 60, PATIENCE = 8, LEAPS = 16 };
 static const double LEAP = 60;       /* y beyond which f32 would overflow, */
 static const double FAR = 15;        /* and beyond which another reference is due */
 static const double NOISE = 0x1p-20; /* of a step in f32, relative to its delta */
+/* What weighs less is left to the steps in double, which judge: it moves a step in f32 by N 2^-80, and
+ * its products with y and with rows would leave the normal range of f32, which is slow. */
+static const double NOTHING = 0x1p-80;
 
 /* A query of the batch; x has the last reference. */
 typedef struct member {
@@ -411,10 +414,9 @@ static cgam_status lay_rows(void *arg, const cgam_pass_group *group)
         for (int64_t v = 0; v < b->count; v++) {
             const cgam_iterating *x = &b->members[v]->x;
             double p2 = x->p_new[i], kappa = p2 - x->p_old[i];
-            /* below the normal range: slow, and of no weight */
             float *state = b->state + 3 * i * width + v;
-            state[0] = p2 < 0x1p-120 ? 0 : (float)p2;
-            state[width] = state[2 * width] = fabs(kappa) < 0x1p-120 ? 0 : (float)kappa;
+            state[0] = p2 < NOTHING ? 0 : (float)p2;
+            state[width] = state[2 * width] = fabs(kappa) < NOTHING ? 0 : (float)kappa;
         }
     return CGAM_OK;
 }
