@@ -181,8 +181,9 @@ static void bound_freely(const cgam_recall *plan, const cgam_settled *m, const c
     bool sparse = cgam_recall_sparse(plan);
     if (!sparse) {
         CGAM_REDUCE(&plan->bank->Z, i, CGAM_MAX(slope), CGAM_MAX(most)) {
-            slope = fmax(slope, m->p[i] * (1 - m->p[i]));
-            most = fmax(most, m->p[i]);
+            double p = m->p[i], spread = p * (1 - p);
+            slope = spread > slope ? spread : slope;
+            most = p > most ? p : most;
         }
     }
     bool told = sparse || cgam_rows_status(&plan->bank->Z) == CGAM_OK;

@@ -32,6 +32,8 @@ cgam_status cgam_doubt_gates(const cgam_recall *plan, const double *c, double *s
  * that of a sum; entries of the border are off by `border`. */
 cgam_gates_off cgam_doubt_over_rows(const cgam_recall *plan, double size, double x_off,
                                     double border);
+/* Gates where A = I: the context as it reaches each memory. */
+cgam_gates_off cgam_doubt_context(const cgam_recall *plan, const double *c);
 /* A^-1 p by t and the border's entries, as cgam_dplr_reduce made them of g = Z' dinv p. Each term of g has gone through at
  * most `terms` additions; its weights are p but for `weights`, relative, or so little that 2^-54 covers all of them. */
 cgam_status cgam_doubt_feedback(const cgam_recall *plan, double terms, double weights,

@@ -33,18 +33,12 @@ static cgam_status step_apart(const cgam_recall *plan, cgam_iterating *x, bool e
         status = cgam_gate_solve(plan->gate, x->p_old, work, NULL);
     }
     if (status != CGAM_OK) return status;
-    double feedback, top, sum;
-    CGAM_REDUCE(Z, i, CGAM_SUM(feedback), CGAM_MAX(top)) {
+    double feedback;
+    CGAM_REDUCE(Z, i, CGAM_SUM(feedback)) {
         x->r_new[i] = x->in.a[i] + l2 * work[i];
         feedback += x->p_old[i] * (l2 * work[i]);
-        top = x->r_new[i] > top ? x->r_new[i] : top;
     }
-    if (cgam_recall_sparse(plan)) {
-        x->act = cgam_activated_of(plan, x->r_new);
-    } else {
-        CGAM_REDUCE(Z, i, CGAM_SUM(sum)) sum += exp(beta * (x->r_new[i] - top));
-        x->act = cgam_activated_softmax(beta, top, sum);
-    }
+    x->act = cgam_activated_of(plan, x->r_new);
     *energy = 0.5 * feedback - x->in.half_us0 - x->act.lse / beta;
     return cgam_rows_status(Z);
 }
@@ -187,9 +181,14 @@ static cgam_status doubt_last_step(const cgam_recall *plan, cgam_streaming *w)
 {
     cgam_iterating *x = &w->x;
     bool proves = plan->opts.certify == CGAM_CERTIFY_USUAL && x->trace.end != CGAM_END_DIVERGED;
-    bool plain = plan->can.streams && !plan->can.refines && !cgam_recall_sparse(plan);
-    if (!proves || !plain || !plan->can.matrices || plan->twins || w->f32 || w->after_f32)
+    if (!proves || cgam_recall_sparse(plan)) return CGAM_OK;
+    if (plan->gate->a == 0 && plan->opts.lambda > 0) { /* A = I: nothing is solved for */
+        x->followed = true;
+        x->in.s0_off = cgam_doubt_context(plan, x->in.c);
         return CGAM_OK;
+    }
+    bool streams = plan->can.streams && !plan->can.refines && plan->can.matrices;
+    if (!streams || plan->twins || w->f32 || w->after_f32) return CGAM_OK;
     double n = (double)plan->bank->Z.n, tile = (double)cgam_readout_tile(&plan->bank->Z);
     double rows = n / (double)cgam_rows_chunks(&plan->bank->Z) + 1,
            tiles = rows / fmin(tile, rows) + 1;

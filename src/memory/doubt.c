@@ -133,6 +133,14 @@ static double context_error(const cgam_recall *plan, const double *c)
     return cgam_above(product_error(plan) * context_size(plan, c)) + products;
 }
 
+cgam_gates_off cgam_doubt_context(const cgam_recall *plan, const double *c)
+{
+    double row = plan->opts.W ? 1 : longest_row(plan),
+           scale = plan->bank->scale ? plan->bank->scale_max : 0;
+    double most = c ? (context_error(plan, c) * row + CGAM_TINY * (1 + scale)) * CGAM_SLACK : 0;
+    return (cgam_gates_off){most, most * sqrt((double)plan->bank->Z.n) * CGAM_SLACK};
+}
+
 /* What b + lambda s may be off by at row i, and r from it; 0 in a flow, which has its own r. */
 static double row_doubt(const cgam_recall *plan, const cgam_settled *m, int64_t i, double product)
 {
@@ -236,7 +244,7 @@ static void doubt_of_batch(const cgam_recall *plan, const cgam_settled *m, cgam_
     CGAM_REDUCE(&plan->bank->Z, i, CGAM_MAX(most), CGAM_SUM(squares), CGAM_SUM(p)) {
         double added = CGAM_U * (2 * fabs(m->r[i]) + 8 * fabs(m->r[i] - m->in.a[i])) / lambda +
                        2 * CGAM_U * fabs(m->s[i]);
-        most = fmax(most, added);
+        most = added > most ? added : most;
         squares += added * added;
         p += m->p[i] * m->p[i];
     }
@@ -396,11 +404,11 @@ cgam_status cgam_doubt_measure(const cgam_recall *plan, const cgam_settled *m, b
             off +=
                 lambda * (wide * (plan->opts.W ? 1 : row_length(plan, i)) + underflow_at(plan, i));
         if (!row_counts(plan, m, i, off)) continue;
-        apart = fmax(apart, off);
+        apart = off > apart ? off : apart;
         squares += beta * off * (beta * off); /* off^2 alone might underflow */
         tilt += m->p[i] * fabs(x);
         most += m->p[i] * m->p[i];
-        span = fmax(span, fabs(x));
+        span = fabs(x) > span ? fabs(x) : span;
     }
     cgam_status status = cgam_rows_status(Z);
     if (status != CGAM_OK) return status;

@@ -49,9 +49,9 @@ cgam_status cgam_settled_summary(const cgam_recall *plan, const cgam_settled *m,
         else nothing += 1;
         squares += p * p;
         if (i == f) continue;
-        best_r = fmax(best_r, m->r[i]);
-        best_b = fmax(best_b, m->in.b[i]);
-        best_s = fmax(best_s, m->s[i]);
+        best_r = m->r[i] > best_r ? m->r[i] : best_r;
+        best_b = m->in.b[i] > best_b ? m->in.b[i] : best_b;
+        best_s = m->s[i] > best_s ? m->s[i] : best_s;
     }
     status = cgam_rows_status(Z);
     if (status != CGAM_OK) return status;
