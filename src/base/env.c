@@ -17,15 +17,17 @@
 
 enum { ALIGN = 64 };
 
-/* Every recall allocates and frees scratch of 64 KiB to 4 MiB. The C library would return it to the
+/* Recalls allocate and free scratch of 64 KiB to hundreds of MiB. The C library would return it to the
  * system and fetch it again page by page, which costs more than using it; so some blocks are kept
- * until memory runs out or the env is freed. Checked builds keep none. */
+ * until memory runs out or the env is freed, up to 512 MiB and a sixteenth of the machine's memory.
+ * Checked builds keep none. */
 #ifdef CGAM_CHECKED
 enum { KEPT_MAX = 0 };
 #else
 enum { KEPT_MAX = 16 };
 #endif
-static const size_t KEPT_LEAST = (size_t)1 << 16, KEPT_MOST = (size_t)1 << 22;
+static const size_t KEPT_LEAST = (size_t)1 << 16, KEPT_MOST = (size_t)1 << 29;
+enum { KEPT_SHARE = 16 };
 
 typedef struct kept {
     void *block;
@@ -39,6 +41,7 @@ struct cgam_env {
     pthread_mutex_t lock;
     char message[CGAM_MESSAGE_MAX]; /* the last of any thread */
     int kept_count;
+    size_t kept_bytes, kept_limit; /* in all kept blocks: now, and at most */
     kept kept[KEPT_MAX + 1];
     _Atomic size_t used, limit; /* bytes from the default allocator; the most of them */
 };
@@ -125,6 +128,9 @@ cgam_status cgam_env_new(const cgam_env_opts *opts, cgam_env **out)
     env->opts = o;
     env->limit = SIZE_MAX;
     env->number = atomic_fetch_add(&envs, 1) + 1;
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    if (pages > 0 && page > 0) env->kept_limit = (size_t)pages / KEPT_SHARE * (size_t)page;
+    if (env->kept_limit > KEPT_MOST) env->kept_limit = KEPT_MOST;
     pthread_mutex_init(&env->lock, NULL);
     if (o.threads > 1) {
         env->pool = cgam_pool_new(env, o.threads);
@@ -177,21 +183,35 @@ static void *reuse_kept(cgam_env *env, size_t bytes)
             best = k;
     if (best >= 0) {
         block = env->kept[best].block;
+        env->kept_bytes -= env->kept[best].bytes;
         env->kept[best] = env->kept[--env->kept_count];
     }
     pthread_mutex_unlock(&env->lock);
     return block;
 }
 
+/* Where all places are taken, the smallest block gives way to a larger one. */
 static bool keep_block(cgam_env *env, void *block)
 {
     if (env->opts.free != default_free || KEPT_MAX == 0) return false;
     size_t bytes = malloc_usable_size(block);
     if (bytes < KEPT_LEAST || bytes > KEPT_MOST) return false;
+    void *given_up = NULL;
     pthread_mutex_lock(&env->lock);
-    bool space = env->kept_count < KEPT_MAX;
-    if (space) env->kept[env->kept_count++] = (kept){block, bytes};
+    int least = 0, at = env->kept_count;
+    for (int k = 1; k < env->kept_count; k++)
+        if (env->kept[k].bytes < env->kept[least].bytes) least = k;
+    if (at == KEPT_MAX && env->kept[least].bytes < bytes) at = least;
+    size_t others = env->kept_bytes - (at < env->kept_count ? env->kept[at].bytes : 0);
+    bool space = at < KEPT_MAX && bytes <= env->kept_limit - others;
+    if (space) {
+        if (at < env->kept_count) given_up = env->kept[at].block;
+        else env->kept_count++;
+        env->kept[at] = (kept){block, bytes};
+        env->kept_bytes = others + bytes;
+    }
     pthread_mutex_unlock(&env->lock);
+    if (given_up) env->opts.free(env->opts.user, given_up);
     return space;
 }
 
@@ -202,6 +222,7 @@ static bool release_kept(cgam_env *env)
     int count = env->kept_count;
     for (int k = 0; k < count; k++) give_back(env, env->kept[k].block);
     env->kept_count = 0;
+    env->kept_bytes = 0;
     pthread_mutex_unlock(&env->lock);
     return count > 0;
 }

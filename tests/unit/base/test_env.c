@@ -200,6 +200,29 @@ TEST(an_env_copes_with_every_failed_allocation)
     assert_int_equal(check_every_allocation_threads(nothing, NULL, 3), 2);
 }
 
+/* The C library would return so large a block to the system. The largest are kept, whatever came before. */
+TEST(large_blocks_are_used_again)
+{
+    enum { SMALL = 20, LARGE = 1 << 24 };
+    cgam_env *env;
+    void *small[SMALL];
+    assert_int_equal(cgam_env_new(NULL, &env), CGAM_OK);
+    for (int k = 0; k < SMALL; k++) small[k] = cgam_alloc(env, 1 << 17, 1);
+    char *large = cgam_zalloc(env, LARGE, 1);
+    assert_non_null(large);
+    for (int k = 0; k < SMALL; k++) cgam_free(env, small[k]);
+    memcpy(large + LARGE / 2, "here", 5);
+    cgam_free(env, large);
+    char *again = cgam_alloc(env, LARGE, 1);
+    assert_non_null(again);
+#ifndef CGAM_CHECKED
+    assert_ptr_equal(again, large);
+    assert_string_equal(again + LARGE / 2, "here");
+#endif
+    cgam_free(env, again);
+    cgam_env_free(env);
+}
+
 /* Blocks that are kept and given out again are large enough, each has one owner, and none is lost:
  * the env gives them back at its end (LeakSanitizer looks). */
 TEST(blocks_come_back_whole)
