@@ -138,7 +138,7 @@ typedef struct cgam_exchange {
     bool negative;
     char *text;                               /* malloc'd: the answer, or events not yet sent */
     size_t text_size, text_capacity, text_at; /* text_at bytes are sent */
-    double reported;                          /* time of the last progress event */
+    _Atomic double reported;                  /* time of the last progress event */
     size_t sent;
 } cgam_exchange;
 

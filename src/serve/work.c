@@ -12,6 +12,8 @@ static const double LOOK_EVERY = 0.02; /* seconds between checks of the client *
 static const double STOP_AFTER = 0.4;  /* seconds in which a verb should notice that it must stop */
 static const double STOP_SECONDS = 1.5; /* for verbs to end when the server does */
 static const double SWEEP_EVERY = 0.1;
+static const double QUIET =
+    1.5;                   /* seconds without progress before an event shows that a verb runs */
 enum { BEHIND = 1 << 16 }; /* unread bytes from which on progress events are dropped */
 
 char *cgam_error_text(int code, const char *message)
@@ -285,10 +287,28 @@ static void answer_stopped(cgam_exchange *exchange)
     set_answer(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, false, text, text ? strlen(text) : 0);
 }
 
+/* Shows the client of a verb that reports no progress that it runs. */
+static void send_sign(cgam_exchange *exchange, double now)
+{
+    double since = exchange->reported > 0 ? exchange->reported : exchange->begun;
+    pthread_mutex_lock(&exchange->lock);
+    bool due = exchange->stage == CGAM_STAGE_STREAM && now - since > QUIET;
+    pthread_mutex_unlock(&exchange->lock);
+    if (!due) return;
+    exchange->reported = now;
+    char *text = cgam_progress_text(&(cgam_progress_at){.phase = exchange->label,
+                                                        .done = now - exchange->begun,
+                                                        .unit = "seconds",
+                                                        .seconds_left = NAN});
+    if (text) cgam_exchange_send_progress(exchange, text);
+    free(text);
+}
+
 static void sweep_list(cgam_exchange *first)
 {
     double now = cgam_clock();
     for (cgam_exchange *exchange = first; exchange; exchange = exchange->next) {
+        send_sign(exchange, now);
         if (!cgam_exchange_must_stop(exchange)) continue;
         if (exchange->told == 0) exchange->told = now;
         else if (now - exchange->told > STOP_AFTER) answer_stopped(exchange);

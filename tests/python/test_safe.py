@@ -397,9 +397,12 @@ INTERRUPTED = """
     ("Z = rng.standard_normal((20000, 256)).astype(np.float32); bank = cgam.Bank(Z); q = Z[:2000].astype(float)",
      "[bank.recall(q, mode='coupled', lam=0.2, beta=0.5) for _ in range(100)]",
      "assert bank.recall(q[3], beta=1.0).winner == 3"),
+    ("Z = rng.standard_normal((1500, 1500)); Z /= np.linalg.norm(Z, axis=1, keepdims=True); bank = cgam.Bank(Z)",
+     "[bank.plan(mode='coupled', alpha=0.1).landscape(Z[0]) for _ in range(100)]",
+     "assert bank.recall(Z[3], beta=10.0).winner == 3"),
     ("pass", "cgam.study('coupled', trials=100000, figures='no', out=os.environ['SCRATCH'])",
      "assert cgam.run('version')['version'] == cgam.__version__"),
-], ids=["recall", "study"])
+], ids=["recall", "landscape", "study"])
 def test_ctrl_c(setup, work, after, tmp_path):
     """Within a second. What the process has still done counts, on all its threads: others may use the machine."""
     limit = 10 if CHECKED else 1

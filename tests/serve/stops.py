@@ -107,6 +107,19 @@ def signalled(verb, by, paths, where):
     return took
 
 
+def shown(verb, server):
+    """Seconds to the first progress of a stream of events."""
+    c = server.connect()
+    at = time.monotonic()
+    c.request("POST", "/api/" + verb.replace(" ", "/"), body_of(verb), server.headers(Accept="text/event-stream"))
+    first = c.getresponse().readline()
+    took = time.monotonic() - at
+    check(first == b"event: progress\n", verb, first)
+    c.close()
+    wait_until(lambda: running(server) == 0, 30)
+    return took - 1  # two seconds are allowed, and one is what `within` compares with
+
+
 def running(server):
     lines = server.request("GET", "/metrics")[2].decode().splitlines()
     return sum(float(line.split()[1]) for line in lines if line.startswith(("cgam_running ", "cgam_waiting ")))
@@ -165,10 +178,11 @@ def test(verbs, quick=False):
                 within(verb, by.name, lambda: signalled(verb, by, paths, where))
         banks = [word for name in ("square", "tall") for word in ("--bank", f"{name}={paths[name]}")]
         os.mkdir(f"{where}/root")
-        server = Server(*banks, "--metrics", "--timeout", 2, "--out-timeout", 2, "--root", f"{where}/root")
-        server.allowed = 2
+        server = Server(*banks, "--metrics", "--timeout", 3, "--out-timeout", 3, "--root", f"{where}/root")
+        server.allowed = 3
         for verb in verbs:
             if verb not in ("bank pack",):
+                within(verb, "progress", lambda: shown(verb, server))
                 within(verb, "timeout", lambda: max(timed_out(verb, server)))
                 if not quick:
                     within(verb, "client gone", lambda: left_alone(verb, server))
