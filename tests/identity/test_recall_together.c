@@ -168,7 +168,7 @@ TEST(a_query_among_others_is_the_query_alone)
     static cgam_result results[QUERIES_MAX];
     static double top_p[QUERIES_MAX * TOP];
     cgam_env *env = object_env(2);
-    int64_t ways[CGAM_PATH_ANNEAL + 1] = {0}, in_f32 = 0;
+    int64_t ways[CGAM_PATH_LANES + 1] = {0}, in_f32 = 0;
     for (uint64_t number = 0; number < SCENES; number++) {
         scene x = make(env, number);
         cgam_recall_in in = {

@@ -233,7 +233,7 @@ TEST(words_and_values_lead_to_each_other)
     } tables[] = {{cgam_mode_words, CGAM_ANNEAL},
                   {cgam_end_words, CGAM_END_ROSE},
                   {cgam_regime_words, CGAM_SUPERCRITICAL},
-                  {cgam_path_words, CGAM_PATH_ANNEAL},
+                  {cgam_path_words, CGAM_PATH_LANES},
                   {cgam_transition_words, CGAM_TRANSITION_WINNER}};
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
         for (int k = 0; k <= tables[t].last + 1; k++) {
