@@ -94,7 +94,7 @@ static cgam_status build_dense(cgam_dplr *T, const cgam_dplr_spec *spec)
     T->K = cgam_alloc(T->env, (size_t)(n * n), sizeof *T->K);
     if (!T->K) return cgam_fail_nomem(T->env, "the gate operator in memory space");
     double error;
-    cgam_status status = cgam_dplr_matrix(T->env, spec, T->K, &error);
+    cgam_status status = cgam_dplr_matrix(T->env, spec, false, T->K, &error);
     if (status != CGAM_OK) return status;
     for (int64_t i = 0; i < n; i++) {
         for (int64_t j = 0; j < i; j++) T->K[j * n + i] = T->K[i * n + j];

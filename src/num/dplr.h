@@ -31,8 +31,11 @@ typedef struct cgam_dplr_spec {
  * norms included. */
 double cgam_dplr_diagonal(const cgam_dplr_spec *spec, int64_t i, double *error);
 double cgam_dplr_pivot(const cgam_dplr_spec *spec, int64_t i, double *error);
-/* T itself, n x n: the lower triangle by rows. |T as stored - T| <= *error in the spectral norm. */
-cgam_status cgam_dplr_matrix(cgam_env *env, const cgam_dplr_spec *spec, double *T, double *error);
+/* T itself, n x n: the lower triangle by rows. |T as stored - T| <= *error in the spectral norm. twice: products of rows as if in
+ * twice the precision, which costs a hundred times as much; otherwise only on few and short rows, and for entries that would
+ * be off by more than their share of 2^-33. */
+cgam_status cgam_dplr_matrix(cgam_env *env, const cgam_dplr_spec *spec, bool twice, double *T,
+                             double *error);
 enum { CGAM_DPLR_SMALL = 192 }; /* memories up to which proofs go by the n x n matrix */
 /* Is every eigenvalue of T above `floor`? *proved is true only where that is proved, rounding
  * included. */

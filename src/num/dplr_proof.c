@@ -16,7 +16,8 @@
 
 enum { CAREFUL = 1 << 17 }; /* products of pairs of rows that are always made twice as long */
 static const double PIVOT = 16;
-static const double CLOSE = 0x1p-46; /* what an entry may be off by otherwise */
+static const double CLOSE = 0x1p-46; /* what an entry may be off by otherwise, */
+static const double ROW = 0x1p-33;   /* and a row of them that are made once */
 static const double NEXT = 30;       /* from one floor to the next below it */
 
 /* Of a product with two rows, beside what summing it does. */
@@ -81,7 +82,8 @@ static double dot_carefully(const cgam_rows *Z, const double *row, int64_t j, do
     return cgam_dot_twice(Z->d, row, other, error);
 }
 
-cgam_status cgam_dplr_matrix(cgam_env *env, const cgam_dplr_spec *s, double *T, double *error)
+cgam_status cgam_dplr_matrix(cgam_env *env, const cgam_dplr_spec *s, bool twice, double *T,
+                             double *error)
 {
     const cgam_rows *Z = s->Z;
     int64_t n = Z->n, d = Z->d;
@@ -90,7 +92,7 @@ cgam_status cgam_dplr_matrix(cgam_env *env, const cgam_dplr_spec *s, double *T, 
     double *other = rows + d, *size = other + d, *off = size + n; /* |zeta|, sums of errors */
     bool all = is_careful(Z);
     double gamma = cgam_gamma((double)d + 2), factor = scale_error(Z);
-    double lost = cgam_underflow(s->a * 5 * (double)d);
+    double lost = cgam_underflow(s->a * 5 * (double)d), close = twice ? CLOSE : ROW / (double)n;
     cgam_status status = CGAM_OK;
     if (s->a > 0 && !all) status = cgam_rows_gram_outer(env, Z, T);
     for (int64_t i = 0; i < n; i++) {
@@ -105,7 +107,7 @@ cgam_status cgam_dplr_matrix(cgam_env *env, const cgam_dplr_spec *s, double *T, 
             double lengths = size[i] * size[j], value = 0;
             e = 0;
             if (s->a > 0) {
-                bool again = all || s->a * gamma * lengths > CLOSE;
+                bool again = all || s->a * gamma * lengths > close;
                 double dot = again ? dot_carefully(Z, rows, j, other, &e) : row[j];
                 value = s->a * dot;
                 e = s->a * (e + ((again ? 0 : gamma) + factor) * lengths) +
@@ -335,11 +337,13 @@ static cgam_status small_at(cgam_env *env, const cgam_dplr_spec *s, double floor
 }
 
 /* T as a matrix, where it is small enough. */
-static cgam_status matrix_above(cgam_env *env, const cgam_dplr_spec *s, double floor, bool *proved)
+static cgam_status matrix_above(cgam_env *env, const cgam_dplr_spec *s, double floor, bool twice,
+                                bool *proved)
 {
     int64_t n = s->Z->n;
     double *T = cgam_alloc(env, (size_t)(n * n), sizeof *T), error, trace = 0, largest = 0;
-    cgam_status status = T ? cgam_dplr_matrix(env, s, T, &error) : cgam_fail_nomem(env, "a proof");
+    cgam_status status =
+        T ? cgam_dplr_matrix(env, s, twice, T, &error) : cgam_fail_nomem(env, "a proof");
     if (status == CGAM_OK) {
         for (int64_t i = 0; i < n; i++) {
             T[i * n + i] -= floor;
@@ -358,8 +362,12 @@ cgam_status cgam_dplr_above(cgam_env *env, const cgam_dplr_spec *s, double floor
 {
     small w = {0};
     *proved = false;
-    if ((s->a > 0 && s->Z->n <= s->Z->d) || s->Z->n <= CGAM_DPLR_SMALL)
-        return matrix_above(env, s, floor, proved);
+    if ((s->a > 0 && s->Z->n <= s->Z->d) || s->Z->n <= CGAM_DPLR_SMALL) {
+        cgam_status status = matrix_above(env, s, floor, false, proved);
+        if (status == CGAM_OK && !*proved && !is_careful(s->Z))
+            status = matrix_above(env, s, floor, true, proved);
+        return status;
+    }
     cgam_status status = small_at(env, s, floor, &w, proved);
     if (status == CGAM_OK && w.judged) status = check_positive(env, &w, floor, true, proved);
     small_free(env, s, &w);
@@ -457,7 +465,7 @@ cgam_status cgam_dplr_inverse_norm(const cgam_dplr *T, const cgam_dplr_spec *spe
     if (n > CGAM_DPLR_SMALL || cgam_dplr_singular(T)) return CGAM_OK;
     double *A = cgam_alloc(env, (size_t)(n * n + 3 * n), sizeof *A), error = 0;
     if (!A) return cgam_fail_nomem(env, "a proof");
-    cgam_status status = cgam_dplr_matrix(env, spec, A, &error);
+    cgam_status status = cgam_dplr_matrix(env, spec, true, A, &error);
     double *e = A + n * n, *x = e + n, *scratch = x + n, size = 0, left = 0,
            gamma = cgam_gamma((double)n + 4);
     for (int64_t j = 0; j < n && status == CGAM_OK; j++) {

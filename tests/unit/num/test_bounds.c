@@ -163,7 +163,7 @@ TEST(a_matrix_is_off_by_its_formula)
         if (k % 2) t.spec.w = t.w, t.spec.sigma = 0.9;
         if (k / 2 % 2) t.rows.scale = scale;
         double *T = dense_room(n * n), *W = dense_matrix(n, d, t.Z, t.D, 0.6, t.spec.w, 0.9);
-        CHECK_STATUS(env, cgam_dplr_matrix(env, s, T, &error));
+        CHECK_STATUS(env, cgam_dplr_matrix(env, s, true, T, &error));
         CHECK_BOUND(error, matrix_formula(s, t.Z, n * n * d <= 1 << 17),
                     1e-3 * (double)(d > 30) + NEAR);
         for (int64_t i = 0; i < n; i++)
@@ -188,7 +188,7 @@ TEST(a_matrix_is_above_by_its_rounding)
             trace += entry;
             largest = fmax(largest, entry);
         }
-        CHECK_STATUS(env, cgam_dplr_matrix(env, s, T, &error));
+        CHECK_STATUS(env, cgam_dplr_matrix(env, s, true, T, &error));
         double gamma = gamma_of(2 * (double)n + 8);
         double least = error + 2 * U * largest + gamma / (1 - gamma) * trace;
         bool proved;
@@ -394,7 +394,7 @@ TEST(an_inverse_is_bounded_by_its_residual)
         const cgam_dplr_spec *s = placed(&t);
         OWNED(cgam_dplr) S = NULL;
         CHECK_STATUS(env, cgam_dplr_new(env, s, &S));
-        CHECK_STATUS(env, cgam_dplr_matrix(env, s, T, &error));
+        CHECK_STATUS(env, cgam_dplr_matrix(env, s, true, T, &error));
         CHECK_STATUS(env, cgam_dplr_inverse_norm(S, s, &bound));
         double R = hypot(1 / delta, 1 / (2 + delta)), rest = error * R;
         if (k == 2) assert_true(isinf(bound) && rest > 0.5);

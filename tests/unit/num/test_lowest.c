@@ -166,7 +166,7 @@ static void check_dense(const problem *t, double near)
     cgam_dplr_spec spec = spec_of(t);
     cgam_lowest low;
     CHECK_STATUS(env, cgam_dplr_lowest(env, &spec, 1e-15, true, &low));
-    CHECK_STATUS(env, cgam_dplr_matrix(env, &spec, T, &error));
+    CHECK_STATUS(env, cgam_dplr_matrix(env, &spec, true, T, &error));
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j <= i; j++) size = fmax(size, fabs(T[i * n + j]));
     frexp(size, &power);
