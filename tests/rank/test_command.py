@@ -106,7 +106,12 @@ def studies():
     job = mpirun((1, PROGRAM, "study", "phase", "--trials", "2", "--out", "odd"),
                  (1, PROGRAM, "study", "phase", "--trials", "3", "--out", "odd"))
     out, err = job.communicate(timeout=soon())
-    check(job.returncode == 2 and out == "" and len(ours(err)) == 1 and "rank 1: other options" in err, "options", err)
+    check(job.returncode == 2 and out == "" and len(ours(err)) == 1 and "different verbs or options" in err, "options", err)
+    np.save("others.npy", np.random.default_rng(7).standard_normal((80, 12)))
+    words = ("study", "capacity", "--trials", "2", "--load", "0.5", "--out", "odd", "--bank")
+    job = mpirun((1, PROGRAM, *words, "memories.npy"), (1, PROGRAM, *words, "others.npy"))
+    out, err = job.communicate(timeout=soon())
+    check(job.returncode == 2 and out == "" and len(ours(err)) == 1 and "rank 1: other options, memories" in err, "memories", err)
     check(not os.path.exists("odd/summary.json"), "half a study")
 
 
