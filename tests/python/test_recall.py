@@ -93,7 +93,8 @@ def test_fast_none_only_and_names(rng, tmp_path):
     bank, q = cgam.Bank(Z), rng.standard_normal(16)
     exact = bank.recall(q, beta=0.5)
     fast = bank.recall(q, beta=0.5, fast=True)
-    assert fast.winner == exact.winner and fast.gap == exact.gap and 0 < fast.rescored <= 300
+    assert fast.winner == exact.winner and 0 < fast.rescored <= 300
+    assert abs(fast.gap - exact.gap) < 1e-12  # without a sketch a small bank adds up in another order
     assert fast.p_from <= exact.p * (1 + 1e-6) and exact.p * (1 - 1e-6) <= fast.p_to
     narrow = bank.recall(q, beta=0.5, fast=True, tol_p=1e-9)
     assert narrow.p_to - narrow.p_from <= 1e-9 and narrow.rescored >= fast.rescored
