@@ -72,9 +72,8 @@ typedef struct cgam_recall_opts {
     bool plain;           /* plain iteration only, no Newton finish; default false */
     cgam_certify certify; /* default USUAL */
     /* Mode first. fast: the bank's sketch (bank.h) is scanned instead of its rows, and rows that its
-     * bounds leave open are scored. Winner, leaders, their scores, gaps and ranks are those without it
-     * (on small banks but for rounding: path lanes adds up in another order); p comes as an interval. A bank without
-     * a sketch gets one with the plan, in the time of some four recalls. Where the sketch would have more read than
+     * bounds leave open are scored. Winner, leaders, their scores, gaps and ranks are those without it;
+     * p comes as an interval. A bank without a sketch gets one with the plan, in the time of some four recalls. Where the sketch would have more read than
      * the rows, or p, s, r, a readout or certificates are asked for, all rows are read, in double. Default false. */
     bool fast;
     double

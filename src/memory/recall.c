@@ -64,16 +64,17 @@ static cgam_status check_opts(cgam_env *env, const cgam_recall_opts *o)
     if ((o->fast || o->none) && o->mode != CGAM_FIRST)
         return cgam_fail(env, CGAM_E_ARG,
                          o->fast ? "fast requires mode first: mode %s needs every score"
-                                 : "none requires mode first: in mode %s p acts on gates, and the "
-                                   "ghost has none; give the bank a row for it",
+                                 : "none requires mode first: in mode %s p acts on the gates, "
+                                   "and the ghost memory has no gate; add a row to the bank "
+                                   "instead",
                          cgam_word(cgam_mode_words, o->mode));
     if ((unsigned)o->certify > CGAM_CERTIFY_NONE)
         return cgam_fail(env, CGAM_E_ARG, "invalid level %d of certify (valid: 0 to %d)",
                          (int)o->certify, CGAM_CERTIFY_NONE);
     if (o->none && o->certify == CGAM_CERTIFY_FULL)
         return cgam_fail(env, CGAM_E_ARG,
-                         "none and certify exclude each other: certify is about the coupled map, "
-                         "in which the ghost has no part");
+                         "none and certify cannot be combined: certify is about the coupled "
+                         "map, which has no ghost memory");
     if (o->none && !isfinite(o->none_score))
         return cgam_fail(env, CGAM_E_ARG, "none is %g, it must be finite", o->none_score);
     if (!(o->tol_p >= 0) || (o->tol_p > 0 && !o->fast))
@@ -85,9 +86,11 @@ static cgam_status check_opts(cgam_env *env, const cgam_recall_opts *o)
                          "beta-start is %g, it must be above 0 and at most beta, %g", o->beta_start,
                          o->beta);
     if (o->P && o->W)
-        return cgam_fail(env, CGAM_E_ARG, "a projection and gate weights exclude each other");
+        return cgam_fail(env, CGAM_E_ARG, "give a projection or gate weights, not both");
     if ((o->P || o->W) && (o->d_c < 1 || o->d_c > INT32_MAX))
-        return cgam_fail(env, CGAM_E_SHAPE, "a projection or gate weights need d_c, which is %lld",
+        return cgam_fail(env, CGAM_E_SHAPE,
+                         "a projection or gate weights require d_c above 0; "
+                         "it is %lld",
                          (long long)o->d_c);
     return CGAM_OK;
 }
@@ -226,12 +229,13 @@ static cgam_status check_input(const cgam_recall *plan, const cgam_recall_in *in
         return cgam_fail(env, CGAM_E_ARG, "%lld queries", (long long)in->queries);
     for (int64_t k = 0; in->target && k < in->queries; k++)
         if (in->target[k] < 0 || in->target[k] >= plan->bank->whole)
-            return cgam_fail(env, CGAM_E_ARG, "target %lld of query %lld, memories are 0 to %lld",
+            return cgam_fail(env, CGAM_E_ARG,
+                             "no memory %lld for the target of query %lld "
+                             "(valid: 0 to %lld)",
                              (long long)in->target[k], (long long)k,
                              (long long)plan->bank->whole - 1);
         else if (cgam_bank_place(plan->bank, in->target[k]) < 0)
-            return cgam_fail(env, CGAM_E_ARG,
-                             "target %lld of query %lld is not among the memories that count",
+            return cgam_fail(env, CGAM_E_ARG, "target %lld of query %lld is excluded by only",
                              (long long)in->target[k], (long long)k);
     return CGAM_OK;
 }
@@ -293,20 +297,30 @@ static cgam_status normalize_starts(const cgam_recall *plan, const cgam_recall_i
     return CGAM_OK;
 }
 
-/* All that can be proved of results from a pass takes the vectors that it does not write. */
-static cgam_status prove_results(const cgam_recall *plan, const cgam_recall_in *in,
-                                 cgam_result *results)
+/* Takes a part of the results of another engine over the same queries. */
+static cgam_status take_results(const cgam_recall *plan, const cgam_recall_in *in,
+                                cgam_result *results, cgam_status (*run)(cgam_schedule *),
+                                void (*take)(const cgam_result *from, cgam_result *to))
 {
     cgam_env *env = plan->bank->env;
-    cgam_result *proved = cgam_alloc(env, (size_t)in->queries, sizeof *proved);
-    cgam_recall_out out = {.results = proved};
-    if (!proved) return cgam_fail_nomem(env, "certificates");
+    cgam_result *others = cgam_alloc(env, (size_t)in->queries, sizeof *others);
+    cgam_recall_out out = {.results = others};
+    if (!others) return cgam_fail_nomem(env, "certificates");
     cgam_schedule call = cgam_schedule_vectors(plan, in, &out);
-    cgam_status status = cgam_recall_by_vectors(&call);
-    for (int64_t k = 0; k < in->queries && status == CGAM_OK; k++)
-        cgam_result_take_proofs(&proved[k], &results[k]);
-    cgam_free(env, proved);
+    cgam_status status = run(&call);
+    for (int64_t k = 0; k < in->queries && status == CGAM_OK; k++) take(&others[k], &results[k]);
+    cgam_free(env, others);
     return status;
+}
+
+/* What a sketch finds exactly, with the bits of the engine for small banks. */
+static void take_lead(const cgam_result *from, cgam_result *to)
+{
+    to->winner = from->winner;
+    to->focus_rank = from->focus_rank;
+    to->gap = from->gap;
+    to->gap_raw = from->gap_raw;
+    to->gap_gate = from->gap_gate;
 }
 
 static cgam_status run_routed(const cgam_recall *plan, const cgam_recall_in *in,
@@ -318,7 +332,10 @@ static cgam_status run_routed(const cgam_recall *plan, const cgam_recall_in *in,
     bool pass = path == CGAM_PATH_PASS || path == CGAM_PATH_MATRICES || path == CGAM_PATH_SKETCH;
     cgam_status status = (pass ? cgam_recall_by_pass : cgam_recall_by_vectors)(&call);
     if (pass && cgam_recall_full(plan) && out->results && status == CGAM_OK)
-        status = prove_results(plan, in, out->results);
+        status =
+            take_results(plan, in, out->results, cgam_recall_by_vectors, cgam_result_take_proofs);
+    if (plan->opts.fast && plan->lanes && out->results && status == CGAM_OK)
+        status = take_results(plan, in, out->results, cgam_recall_by_small, take_lead);
     return status == CGAM_OK && plan->bank->unread ? check_scores(plan, in, out) : status;
 }
 

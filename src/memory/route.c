@@ -98,7 +98,7 @@ static cgam_route choose_route(const cgam_recall *plan, const cgam_recall_in *in
                         .precision = CGAM_F64,
                         .group = queries_fitting(plan, GROUP_DOUBLES, CGAM_ROUTE_SHARE)};
     int64_t together = queries_fitting(plan, TOGETHER_DOUBLES, CGAM_RECALL_GROUP);
-    if (plan->lanes && !in->start) {
+    if (plan->lanes && !in->start && !o->fast) {
         route.path = CGAM_PATH_LANES;
         route.group = CGAM_SMALL_TILE;
     } else if (o->mode == CGAM_FIRST && !vectors) {

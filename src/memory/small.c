@@ -84,7 +84,7 @@ static bool fits_engine(const cgam_recall *plan)
     bool rows = plan->gate->a == 0 || (plan->gate->A && !cgam_dplr_dense(plan->gate->A) &&
                                        cgam_dplr_border(plan->gate->A, NULL) == 0);
     return mode && rows && !plan->can.matrices && !plan->can.refines && !plan->twins && !o->W &&
-           !o->fast && !o->none && !cgam_recall_sparse(plan) && !plan->bank->unread;
+           !o->none && !cgam_recall_sparse(plan) && !plan->bank->unread;
 }
 
 cgam_status cgam_small_new(const cgam_recall *plan, cgam_small **out)
