@@ -91,9 +91,9 @@ static cgam_status fail_choice(cgam_env *env, const cgam_param *p, const char *t
     size_t length;
     const char *word = NULL;
     while ((word = cgam_field_word(p, word, &length))) cgam_near_try(&near, word, length);
-    return cgam_fail(env, CGAM_E_ARG, "%s: '%s' is none of %s%s%.*s%s", p->name, text, p->value,
-                     near.best ? "; did you mean " : "", near.length, near.best ? near.best : "",
-                     near.best ? "?" : "");
+    return cgam_fail(env, CGAM_E_ARG, "%s: invalid value '%s' (valid: %s)%s%.*s%s", p->name, text,
+                     p->value, near.best ? "; did you mean " : "", near.length,
+                     near.best ? near.best : "", near.best ? "?" : "");
 }
 
 static cgam_status append_item(cgam_args *args, slot *s, const void *item, size_t size)
@@ -246,7 +246,9 @@ cgam_status cgam_args_finish(cgam_args *args)
         if (s->given) continue;
         if (s->param->fallback) status = parse_values(args, s, s->param->fallback);
         else if (s->param->required)
-            status = cgam_fail(args->env, CGAM_E_ARG, "%s is missing; see: cgam help %s",
+            status = cgam_fail(args->env, CGAM_E_ARG,
+                               "%s is missing; see: cgam "
+                               "help %s",
                                s->param->name, args->verb->name);
     }
     return status;
@@ -294,8 +296,8 @@ static cgam_status take_positional(cgam_args *args, const char *word)
         if (cgam_param_positional(s->param) && (!s->given || s->param->many))
             return set_value(args, s, word);
     }
-    return cgam_fail(args->env, CGAM_E_ARG, "'%s' is one argument too many; see: cgam help %s",
-                     word, args->verb->name);
+    return cgam_fail(args->env, CGAM_E_ARG, "unexpected argument '%s'; see: cgam help %s", word,
+                     args->verb->name);
 }
 
 /* Hands args out, or frees them. */

@@ -71,7 +71,7 @@ static cgam_status own_names(cgam_call *call, const cgam_bank *packed)
     if (status != CGAM_OK || call->names) return status;
     status = cgam_names_beside(call->env, bank, path, sizeof path);
     if (status == CGAM_OK && (call->shelf || !cgam_file_exists(path)))
-        return cgam_fail(call->env, CGAM_E_ARG, "bank: it has no names%s%s",
+        return cgam_fail(call->env, CGAM_E_ARG, "bank: has no names%s%s",
                          call->shelf ? "" : "; they would be in ", call->shelf ? "" : path);
     return status == CGAM_OK ? cgam_row_names_load(call->env, path, &call->names) : status;
 }
@@ -88,7 +88,7 @@ cgam_status cgam_input_names(cgam_call *call, const cgam_bank *bank, const cgam_
     if (!call->names)
         status = own ? own_names(call, bank) : cgam_row_names_load(call->env, file, &call->names);
     if (status == CGAM_OK && cgam_row_names_count(call->names) != n)
-        status = cgam_fail(call->env, CGAM_E_SHAPE, "%s: %lld names, memories are %lld",
+        status = cgam_fail(call->env, CGAM_E_SHAPE, "%s: %lld names for %lld memories",
                            own ? "the bank's names" : file,
                            (long long)cgam_row_names_count(call->names), (long long)n);
     *out = status == CGAM_OK ? call->names : NULL;
@@ -235,7 +235,9 @@ cgam_status cgam_input_indices(cgam_env *env, const char *what, const char *text
             status = cgam_fail(env, CGAM_E_VALUE, "%s: %s %g of query %lld is not an integer", text,
                                what, v, (long long)i);
         else if (v < 0 || v >= (double)below)
-            status = cgam_fail(env, CGAM_E_ARG, "%s %.15g of query %lld: memories are 0 to %lld",
+            status = cgam_fail(env, CGAM_E_ARG,
+                               "%s %.15g of query %lld: no such memory (valid: "
+                               "0 to %lld)",
                                what, v, (long long)i, (long long)below - 1);
         else (*out)[i] = (int64_t)v;
     }

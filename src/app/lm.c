@@ -182,7 +182,7 @@ cgam_status cgam_lm_place_find(const cgam_call *call, cgam_lm_place *to)
     const char *store = cgam_args_text(call->args, "store");
     *to = (cgam_lm_place){.report = cgam_args_text(call->args, "report")};
     if (to->report && out)
-        return cgam_fail(env, CGAM_E_ARG, "report and %s exclude each other",
+        return cgam_fail(env, CGAM_E_ARG, "give report or %s, not both",
                          out == cgam_args_text(call->args, "out") ? "out" : "folder");
     cgam_status status = CGAM_OK;
     add_name(call, name, sizeof name);

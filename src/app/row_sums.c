@@ -33,7 +33,7 @@ static cgam_status find_row(const sums *s, const char **text, int64_t *row)
         *row = strtoll(at, &end, 10);
         *text = end;
         if (errno == 0 && *row < n) return CGAM_OK;
-        return cgam_fail(env, CGAM_E_ARG, "%s: memory %.*s, memories are 0 to %lld", option,
+        return cgam_fail(env, CGAM_E_ARG, "%s: no memory %.*s (valid: 0 to %lld)", option,
                          (int)strspn(at, "0123456789"), at, (long long)n - 1);
     }
     for (at += quoted; *at && !ended && length + 1 < NAME_MAX;) {
@@ -43,7 +43,7 @@ static cgam_status find_row(const sums *s, const char **text, int64_t *row)
     name[length] = 0;
     if (!ended && (quoted || *at))
         return cgam_fail(env, CGAM_E_ARG, "%s: the name at '%.20s' %s", option, *text,
-                         *at ? "is too long" : "has no quote at its end");
+                         *at ? "is too long" : "lacks its closing quote");
     if (length == 0)
         return cgam_fail(env, CGAM_E_ARG, "%s: a memory's number or name is expected at '%.20s'",
                          option, *text);
@@ -53,7 +53,7 @@ static cgam_status find_row(const sums *s, const char **text, int64_t *row)
     *text = at;
     return status != CGAM_OK || *row >= 0
                ? status
-               : cgam_fail(env, CGAM_E_ARG, "%s: no memory is called '%.100s'", option, name);
+               : cgam_fail(env, CGAM_E_ARG, "%s: no memory named '%.100s'", option, name);
 }
 
 /* Adds the terms at *text up to ';' or the end to sum[d]; row [d] is room. */
@@ -77,7 +77,7 @@ static cgam_status add_rows(const sums *s, const char **text, double *row, doubl
             at = end;
         }
         if (status == CGAM_OK && cgam_bank_place(bank, index) < 0)
-            return cgam_fail(env, CGAM_E_ARG, "%s: the bank has no memory %lld any more", option,
+            return cgam_fail(env, CGAM_E_ARG, "%s: memory %lld was dropped from the bank", option,
                              (long long)index);
         if (status == CGAM_OK) status = cgam_bank_row(bank, cgam_bank_place(bank, index), row);
         if (status != CGAM_OK) return status;
@@ -115,8 +115,7 @@ cgam_status cgam_row_sums(const cgam_bank *bank, const char *option, const char 
     cgam_status status = row && data ? CGAM_OK : cgam_fail_nomem(env, option);
     for (int64_t k = 0; k < count && status == CGAM_OK; k++, text++) {
         status = add_rows(&s, &text, row, data + k * d);
-        if (status == CGAM_OK && k % 256 == 0 && cgam_interrupted(env))
-            status = CGAM_E_INTERRUPTED;
+        if (status == CGAM_OK && k % 256 == 0 && cgam_interrupted(env)) status = CGAM_E_INTERRUPTED;
     }
     cgam_free(env, row);
     if (status != CGAM_OK) cgam_free(env, data);

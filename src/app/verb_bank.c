@@ -89,7 +89,7 @@ static cgam_status rows_in_order(cgam_call *call, int64_t below, int64_t **out, 
     if (*count < 0)
         return cgam_fail(env, CGAM_E_ARG, "rows: '%.40s' is not a list like 3,7,10-12", text);
     if (last >= below)
-        return cgam_fail(env, CGAM_E_ARG, "rows: memory %lld, memories are 0 to %lld",
+        return cgam_fail(env, CGAM_E_ARG, "rows: no memory %lld (valid: 0 to %lld)",
                          (long long)last, (long long)below - 1);
     *out = cgam_alloc(env, (size_t)*count, sizeof **out);
     if (!*out) return cgam_fail_nomem(env, "rows");
@@ -106,7 +106,7 @@ static cgam_status rows_as_mask(void *user, const cgam_bank *bank, uint64_t **ou
     const char *file = cgam_args_text(call->args, "names");
     int64_t n = cgam_bank_describe(bank).whole, count, *number = NULL;
     cgam_row_names *names = NULL;
-    if (!rows == !file) return cgam_fail(env, CGAM_E_ARG, "either rows or names must be given");
+    if (!rows == !file) return cgam_fail(env, CGAM_E_ARG, "give rows or names");
     cgam_status status = file ? cgam_pack_names(bank, &names) : CGAM_OK;
     if (status == CGAM_OK && (file || !is_list(rows))) {
         bool array = !file;
@@ -268,11 +268,10 @@ static cgam_status search_names(cgam_call *call, const cgam_row_names *names)
     const char *prefix = cgam_args_text(call->args, "prefix");
     int64_t top = cgam_args_int(call->args, "top"), all = cgam_row_names_count(names);
     int64_t count = cgam_args_ints(call->args, "rows", &rows);
-    if (count && prefix)
-        return cgam_fail(call->env, CGAM_E_ARG, "prefix and rows exclude each other");
+    if (count && prefix) return cgam_fail(call->env, CGAM_E_ARG, "give prefix or rows, not both");
     for (int64_t i = 0; i < count; i++)
         if (rows[i] >= all)
-            return cgam_fail(call->env, CGAM_E_ARG, "rows: memory %lld, memories are 0 to %lld",
+            return cgam_fail(call->env, CGAM_E_ARG, "rows: no memory %lld (valid: 0 to %lld)",
                              (long long)rows[i], (long long)all - 1);
     int64_t *found = cgam_alloc(call->env, (size_t)top, sizeof *found);
     if (!found) return cgam_fail_nomem(call->env, "names");

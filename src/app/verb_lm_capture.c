@@ -51,7 +51,7 @@ static cgam_status check_alone(const cgam_call *call)
                                          "order",    "seed",   NULL};
     for (int i = 0; others[i]; i++)
         if (cgam_args_given(call->args, others[i]))
-            return cgam_fail(call->env, CGAM_E_ARG, "prompts and %s exclude each other", others[i]);
+            return cgam_fail(call->env, CGAM_E_ARG, "give prompts or %s, not both", others[i]);
     return CGAM_OK;
 }
 

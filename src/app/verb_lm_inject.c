@@ -40,7 +40,7 @@ static cgam_status run_suite(cgam_call *call)
     cgam_lm_inject_opts inject_opts = read_options(call->args);
     const char *out = cgam_args_text(call->args, "out");
     if (cgam_args_given(call->args, "report"))
-        return cgam_fail(call->env, CGAM_E_ARG, "suite and report exclude each other");
+        return cgam_fail(call->env, CGAM_E_ARG, "give suite or report, not both");
     json_t *files = json_array();
     cgam_status status = out ? cgam_folder_make(call->env, out) : CGAM_OK;
     if (status == CGAM_OK)

@@ -46,10 +46,8 @@ static cgam_status read_texts(cgam_call *call, cgam_lm *lm, texts *t)
     const char *text = cgam_args_text(call->args, "prompt");
     const char *path = cgam_args_text(call->args, "prompts");
     *t = (texts){.lm = lm};
-    if (text && path)
-        return cgam_fail(call->env, CGAM_E_ARG, "prompt and prompts exclude each other");
-    if (!text && !path)
-        return cgam_fail(call->env, CGAM_E_ARG, "a text is missing: prompt, or prompts");
+    if (text && path) return cgam_fail(call->env, CGAM_E_ARG, "give prompt or prompts, not both");
+    if (!text && !path) return cgam_fail(call->env, CGAM_E_ARG, "give prompt or prompts");
     cgam_status status = path ? cgam_prompt_file_open(call->env, path, &t->file) : CGAM_OK;
     if (status != CGAM_OK) return status;
     int64_t count = path ? cgam_prompt_file_count(t->file) : 1;

@@ -91,12 +91,12 @@ static cgam_status make_vector(cgam_call *call)
                *path = cgam_args_text(call->args, "out");
     bool contrast = cgam_args_given(call->args, "contrast");
     if (cgam_args_given(call->args, "kind") && !contrast)
-        return cgam_fail(call->env, CGAM_E_ARG, "kind is of contrast, which is not given");
+        return cgam_fail(call->env, CGAM_E_ARG, "kind requires contrast");
     if ((from != NULL) + contrast + (opts.dataset || opts.eval || opts.train) > 1)
-        return cgam_fail(call->env, CGAM_E_ARG, "contrast, from and data exclude each other");
+        return cgam_fail(call->env, CGAM_E_ARG, "give contrast, from or data, only one of them");
     if (!cgam_path_ends(path, ".gguf") && !cgam_path_ends(path, ".npy") &&
         !cgam_path_ends(path, ".safetensors"))
-        return cgam_fail(call->env, CGAM_E_ARG, "out: %s ends in none of .gguf, .npy, .safetensors",
+        return cgam_fail(call->env, CGAM_E_ARG, "out: %s must end in .gguf, .npy or .safetensors",
                          cgam_path_tail(path));
     cgam_status status;
     if (from) {

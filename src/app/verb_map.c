@@ -68,8 +68,8 @@ static cgam_status open_job(job *j)
     j->info = cgam_bank_describe(j->bank);
     if (j->info.n < j->info.whole)
         return cgam_fail(j->call->env, CGAM_E_ARG,
-                         "bank: memories were dropped from it; bank pack --from numbers the others "
-                         "anew, for a map");
+                         "bank: rows were dropped; run bank pack --from to renumber the others "
+                         "before a map");
     cgam_args_fill(args, cgam_map_opts_rows, &j->opts);
     j->grid = cgam_args_int(args, "grid");
     int64_t count = cgam_args_ints(args, "through", &j->through);

@@ -177,8 +177,8 @@ static cgam_status open_job(job *j)
     const char *save_p = cgam_args_text(call->args, "save-p");
     const char *save_readout = cgam_args_text(call->args, "save-readout");
     if (save_p && save_readout && same_file(save_p, save_readout))
-        return cgam_fail(env, CGAM_E_ARG, "save-p and save-readout name the same file");
-    if (P && W) return cgam_fail(env, CGAM_E_ARG, "projection and gate-weights exclude each other");
+        return cgam_fail(env, CGAM_E_ARG, "save-p and save-readout must be different files");
+    if (P && W) return cgam_fail(env, CGAM_E_ARG, "give projection or gate-weights, not both");
     cgam_status status = cgam_input_bank(call, &j->bank);
     if (status != CGAM_OK) return status;
     cgam_bank_info bank = cgam_bank_describe(j->bank);

@@ -32,7 +32,7 @@ static cgam_status make_report(cgam_call *call)
     cgam_line bar;
     char page[4200];
     o.out = cgam_args_text(call->args, "out");
-    if (!o.out) return cgam_fail(call->env, CGAM_E_ARG, "out is missing: a report is a folder");
+    if (!o.out) return cgam_fail(call->env, CGAM_E_ARG, "give out, the folder of the report");
     o.seed = (uint64_t)cgam_args_int(call->args, "seed");
     o.scale = cgam_args_real(call->args, "scale");
     o.figures = strcmp(cgam_args_text(call->args, "figures"), "yes") == 0;

@@ -59,7 +59,7 @@ static cgam_status serve_verbs(cgam_call *call)
 {
     if (cgam_serve_run) return cgam_serve_run(call);
     return cgam_fail(call->env, CGAM_E_UNSUPPORTED,
-                     "the server is a part of the program cgam, not of the library");
+                     "the server is part of the program cgam, not of the library");
 }
 
 const cgam_verb cgam_verb_serve = {

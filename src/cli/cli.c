@@ -136,8 +136,7 @@ static int run_verb(const cgam_verb *verb, int argc, const char *const *argv, FI
     status = cgam_args_parse(env, verb, argc, argv, &args);
     call.args = args;
     if (status == CGAM_OK && team && verb->ranks == CGAM_RANKS_NONE)
-        status = cgam_fail(env, CGAM_E_UNSUPPORTED,
-                           "ranks do not share this work; cgam does it in one process");
+        status = cgam_fail(env, CGAM_E_UNSUPPORTED, "this verb does not run over ranks; use cgam");
     if (status == CGAM_OK && isatty(fileno(to)) && !cgam_args_flag(args, "json")) call.live = to;
     if (status == CGAM_OK && (is_speaker() || verb->ranks >= CGAM_RANKS_ALL))
         status = cgam_call_run(&call);

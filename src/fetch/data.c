@@ -86,7 +86,7 @@ static cgam_status read_word(walk *w, char **out)
     *out = NULL;
     if (!skip_char(w, '"')) return fail_at_byte(w, "a word is expected");
     while (w->at < w->end && *w->at != '"') w->at += *w->at == '\\' ? 2 : 1;
-    if (w->at >= w->end) return fail_at_byte(w, "a word does not end");
+    if (w->at >= w->end) return fail_at_byte(w, "a word lacks its closing quote");
     w->at++;
     json_t *text = json_loadb(from, (size_t)(w->at - from), JSON_DECODE_ANY, NULL);
     const char *value = json_string_value(text);
@@ -120,7 +120,7 @@ static cgam_status read_vector(walk *w, cgam_data_rows *rows, float *x)
         status = fail_at_byte(w, "the norm is not that of the numbers");
     else if (!(value >= 0) || value >= (double)rows->n || value != floor(value) ||
              rows->names[(int64_t)value])
-        status = fail_at_byte(w, "a rank is missing or there twice");
+        status = fail_at_byte(w, "a rank is missing or duplicate");
     if (status != CGAM_OK) {
         cgam_free(w->env, text);
         return status;
@@ -142,7 +142,7 @@ static cgam_status read_vectors(walk *w, cgam_data_rows *out)
     float *x = cgam_alloc(w->env, (size_t)out->d, sizeof *x);
     if (!x) status = cgam_fail_nomem(w->env, w->name);
     for (int64_t i = 0; i < out->n && status == CGAM_OK; i++) {
-        if (i > 0 && !skip_char(w, ',')) status = fail_at_byte(w, "another word is expected");
+        if (i > 0 && !skip_char(w, ',')) status = fail_at_byte(w, "expected another word");
         if (status == CGAM_OK) status = read_vector(w, out, x);
         if (i % 4096 == 0 && status == CGAM_OK && cgam_interrupted(w->env))
             status = CGAM_E_INTERRUPTED;
@@ -346,7 +346,7 @@ cgam_status cgam_data_fetch(cgam_env *env, cgam_data_set set, const cgam_progres
 {
     *out = (cgam_data){0};
     if ((unsigned)set >= sizeof sets / sizeof *sets)
-        return cgam_fail(env, CGAM_E_ARG, "no set of data %d", (int)set);
+        return cgam_fail(env, CGAM_E_ARG, "no data set %d", (int)set);
     const source *s = sets[set].source;
     char folder[CGAM_PATH_ROOM], name[32];
     int lock;

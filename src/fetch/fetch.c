@@ -264,6 +264,6 @@ cgam_status cgam_lm_fetch(cgam_env *env, const cgam_progress *progress, cgam_lm_
     snprintf(out->runtime, sizeof out->runtime, "%s", runtime);
     snprintf(out->model, sizeof out->model, "%s", model);
     if (file_bytes(model, &out->model_bytes) != CGAM_OK)
-        return cgam_fail(env, CGAM_E_NOT_FOUND, "%s is no file", model);
+        return cgam_fail(env, CGAM_E_NOT_FOUND, "%s is not a file", model);
     return CGAM_OK;
 }

@@ -38,7 +38,7 @@ cgam_status cgam_spawn(cgam_env *env, const char *const *argv, const char *log, 
         error = cgam_child_start(
             &(cgam_child){.argv = argv, .log = log, .log_all = true, .apart = true}, &child);
     if (error == ENOENT)
-        return cgam_fail(env, CGAM_E_NOT_FOUND, "the program %s is not there", argv[0]);
+        return cgam_fail(env, CGAM_E_NOT_FOUND, "the program %s is not installed", argv[0]);
     if (error) return cgam_fail(env, CGAM_E_IO, "%s: %s", argv[0], strerror(error));
     cgam_status status = CGAM_OK;
     for (;;) {

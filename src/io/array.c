@@ -28,8 +28,7 @@ static cgam_status choose_format(cgam_env *env, const char *name, const cgam_fil
         if (cgam_path_ends(name, (*out)->ending)) return CGAM_OK;
     }
     return cgam_fail(env, CGAM_E_UNSUPPORTED,
-                     "%s: neither content nor ending is that of .npy, .npz, .safetensors or .csv",
-                     name);
+                     "%s: unknown format (expected .npy, .npz, .safetensors or .csv)", name);
 }
 
 /* Splits FILE:MEMBER. A path that exists as such wins; else the longest part before a colon that
@@ -86,7 +85,9 @@ cgam_status cgam_array_list(cgam_env *env, const char *path, cgam_array_visit ea
 cgam_status cgam_member_none(cgam_env *env, const char *name, const char *member)
 {
     if (!member) return CGAM_OK;
-    return cgam_fail(env, CGAM_E_NOT_FOUND, "%s: holds one array without a name, not '%.100s'",
+    return cgam_fail(env, CGAM_E_NOT_FOUND,
+                     "%s: no array '%.100s' (the file holds one unnamed "
+                     "array)",
                      name, member);
 }
 
@@ -120,7 +121,7 @@ cgam_status cgam_member_pick(cgam_env *env, const char *name, const char *member
 
     char text[128];
     list_names(from, count, name_at, text, sizeof text);
-    if (arrays == 0) return cgam_fail(env, CGAM_E_NOT_FOUND, "%s: holds no array", name);
+    if (arrays == 0) return cgam_fail(env, CGAM_E_NOT_FOUND, "%s: the file holds no array", name);
     if (member)
         return cgam_fail(env, CGAM_E_NOT_FOUND, "%s: no array '%.100s'; it holds %s", name, member,
                          text);
@@ -154,7 +155,7 @@ cgam_status cgam_arrays_write(cgam_env *env, const char *path, int count,
     for (int i = 0; formats[i]; i++)
         if (formats[i]->write && cgam_path_ends(path, formats[i]->ending)) format = formats[i];
     if (!format)
-        return cgam_fail(env, CGAM_E_ARG, "%s: several arrays go into .npz or .safetensors", name);
+        return cgam_fail(env, CGAM_E_ARG, "%s: several arrays require .npz or .safetensors", name);
     if (count < 1) return cgam_fail(env, CGAM_E_ARG, "%s: %d arrays to write", name, count);
 
     cgam_layout *layouts = cgam_alloc(env, (size_t)count, sizeof *layouts);
@@ -165,8 +166,8 @@ cgam_status cgam_arrays_write(cgam_env *env, const char *path, int count,
         status = cgam_layout_make(env, name, a->dtype, a->ndim, a->shape, &layouts[i]);
         for (int j = 0; j < i && status == CGAM_OK; j++)
             if (strcmp(a->name, arrays[j].name) == 0)
-                status =
-                    cgam_fail(env, CGAM_E_ARG, "%s: two arrays are called '%.100s'", name, a->name);
+                status = cgam_fail(env, CGAM_E_ARG, "%s: two arrays have the name '%.100s'", name,
+                                   a->name);
         if (status == CGAM_OK && !*a->name)
             status = cgam_fail(env, CGAM_E_ARG, "%s: array %d has no name", name, i);
         if (status == CGAM_OK && !is_utf8(a->name))

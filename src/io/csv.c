@@ -164,7 +164,7 @@ static cgam_status parse_row(const text *t, span line, int64_t *cols, double *to
         if (*cols && column == *cols)
             return cgam_fail(t->env, CGAM_E_FORMAT,
                              "%s: line %" PRId64 ", column %" PRId64
-                             ": one too many, the rows above have %" PRId64,
+                             ": too many fields, expected %" PRId64,
                              t->name, t->line, column + 1, *cols);
         cgam_status status = parse_field(t, field, column + 1, &to[column]);
         if (status != CGAM_OK) return status;
@@ -172,7 +172,7 @@ static cgam_status parse_row(const text *t, span line, int64_t *cols, double *to
     if (column < *cols)
         return cgam_fail(t->env, CGAM_E_FORMAT,
                          "%s: line %" PRId64 ", column %" PRId64
-                         ": missing, the rows above have %" PRId64,
+                         ": missing field, expected %" PRId64,
                          t->name, t->line, column + 1, *cols);
     *cols = column;
     return CGAM_OK;
@@ -207,7 +207,7 @@ static cgam_status parse_rows(text *t, double *values, int64_t *rows, int64_t *c
         if (status != CGAM_OK) return status;
         ++*rows;
     }
-    if (*rows == 0) return cgam_fail(t->env, CGAM_E_FORMAT, "%s: no row of numbers", t->name);
+    if (*rows == 0) return cgam_fail(t->env, CGAM_E_FORMAT, "%s: no row of numbers found", t->name);
     return CGAM_OK;
 }
 

@@ -115,7 +115,7 @@ static cgam_status read_some(cgam_env *env, const char *path, int fd, uint8_t *t
         if (*got > 0 || (*got == 0 && (some > 0 || !first))) return CGAM_OK;
         if (*got < 0 && errno != EAGAIN && errno != EINTR) return open_failed(env, path, errno);
         if (*got == 0 && ++waits > WAITS)
-            return cgam_fail(env, CGAM_E_NOT_FOUND, "%s: nobody writes into this pipe",
+            return cgam_fail(env, CGAM_E_NOT_FOUND, "%s: no process writes to this pipe",
                              cgam_path_tail(path));
     }
 }
@@ -155,7 +155,7 @@ cgam_status cgam_file_map(cgam_env *env, const char *path, cgam_file *out)
     if (own) *out = cgam_file_borrow(own->bytes, own->size);
     if (own) return CGAM_OK;
     if (cgam_file_barred(path))
-        return cgam_fail(env, CGAM_E_NOT_FOUND, "%s: files cannot be named here",
+        return cgam_fail(env, CGAM_E_NOT_FOUND, "%s: this file system cannot name temporary files",
                          cgam_file_name(path));
     /* O_NONBLOCK: a pipe without a writer must not hold us up; regular files ignore it. */
     int fd = is_standard_input(path) ? fcntl(0, F_DUPFD_CLOEXEC, 3)
@@ -171,8 +171,8 @@ cgam_status cgam_file_map(cgam_env *env, const char *path, cgam_file *out)
     } else if (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode) || isatty(fd)) {
         status = read_pipe(env, path, fd, out);
     } else if (!S_ISREG(st.st_mode)) {
-        status = cgam_fail(env, CGAM_E_UNSUPPORTED, "%s: neither a file nor a pipe",
-                           cgam_file_name(path));
+        status =
+            cgam_fail(env, CGAM_E_UNSUPPORTED, "%s: not a file or a pipe", cgam_file_name(path));
     } else if (st.st_size == 0) {
         *out = cgam_file_borrow("", 0);
     } else {

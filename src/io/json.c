@@ -17,8 +17,8 @@ cgam_status cgam_json_parse(cgam_env *env, const char *name, const void *bytes, 
 {
     *out = NULL;
     if (size > FILE_MAX)
-        return cgam_fail(env, CGAM_E_UNSUPPORTED, "%s: %zu bytes of JSON; at most %d are read",
-                         name, size, FILE_MAX);
+        return cgam_fail(env, CGAM_E_UNSUPPORTED, "%s: %zu bytes of JSON (at most %d)", name, size,
+                         FILE_MAX);
     json_error_t error;
     bool no_memory;
     *out = cgam_json_tree(bytes, size, &error, &no_memory);

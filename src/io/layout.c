@@ -52,7 +52,8 @@ cgam_status cgam_layout_make(cgam_env *env, const char *name, cgam_dtype dtype, 
 {
     *out = (cgam_layout){.dtype = (int)dtype, .ndim = ndim};
     size_t item = cgam_dtype_size(dtype);
-    if (item == 0) return cgam_fail(env, CGAM_E_ARG, "%s: %d is no element type", name, (int)dtype);
+    if (item == 0)
+        return cgam_fail(env, CGAM_E_ARG, "%s: invalid element type %d", name, (int)dtype);
     if (ndim < 0 || ndim > CGAM_ARRAY_DIMS)
         return cgam_fail(env, CGAM_E_ARG, "%s: an array has 0 to %d dimensions, not %d", name,
                          CGAM_ARRAY_DIMS, ndim);

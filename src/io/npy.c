@@ -34,7 +34,7 @@ cgam_status cgam_npy_data_offset(cgam_env *env, const char *name, const uint8_t 
     size_t prefix = have > MAGIC && bytes[MAGIC] == 1 ? 10 : CGAM_NPY_PREFIX;
     if (have > MAGIC + 1 && (bytes[MAGIC] < 1 || bytes[MAGIC] > 3 || bytes[MAGIC + 1] != 0))
         return cgam_fail(env, CGAM_E_UNSUPPORTED,
-                         "%s: .npy version %d.%d at byte 6 is not handled; 1.0, 2.0 and 3.0 are",
+                         "%s: unsupported .npy version %d.%d at byte 6 (supported: 1.0, 2.0, 3.0)",
                          name, bytes[MAGIC], bytes[MAGIC + 1]);
     if (have < prefix)
         return cgam_fail(env, CGAM_E_FORMAT,
@@ -131,7 +131,7 @@ static cgam_status skip_fields(cursor *c)
     return CGAM_OK;
 }
 
-static const char known[] = "floats of 8, 4 and 2 bytes, integers and booleans are";
+static const char known[] = "supported are floats of 8, 4 and 2 bytes, integers and booleans";
 
 static const struct {
     char letter;
@@ -176,7 +176,9 @@ static cgam_status parse_descr(cursor *c, cgam_layout *out)
             out->item = type->item;
         }
     if (out->dtype < 0 && !describe_type(out->type))
-        return cgam_fail(c->env, CGAM_E_FORMAT, "%s: header: 'descr' is '%s', no type of NumPy's",
+        return cgam_fail(c->env, CGAM_E_FORMAT,
+                         "%s: header: 'descr' is '%s', which is not a "
+                         "NumPy type",
                          c->name, out->type);
     return CGAM_OK;
 }
@@ -256,9 +258,9 @@ static cgam_status parse_dictionary(cursor *c, cgam_layout *out)
     }
     for (size_t k = 0; k < KEYS; k++)
         if (!seen[k])
-            return cgam_fail(c->env, CGAM_E_FORMAT, "%s: the header has no '%s'", c->name,
+            return cgam_fail(c->env, CGAM_E_FORMAT, "%s: the header lacks '%s'", c->name,
                              keys[k].key);
-    if (peek(c) >= 0) return fail_expected(c, "nothing but blanks after '}'");
+    if (peek(c) >= 0) return fail_expected(c, "only blanks after '}'");
     return CGAM_OK;
 }
 
@@ -287,15 +289,15 @@ cgam_status cgam_npy_openable(cgam_env *env, const char *name, const cgam_layout
     if (layout->dtype >= 0) return CGAM_OK;
     const char *kind = describe_type(layout->type);
     if (!kind)
-        return cgam_fail(env, CGAM_E_UNSUPPORTED, "%s: a structured type is not handled; %s", name,
-                         known);
+        return cgam_fail(env, CGAM_E_UNSUPPORTED, "%s: structured types are not supported; %s",
+                         name, known);
     if (layout->type[0] == '>')
         for (const cgam_tensor_type *type = cgam_tensor_types; type->name; type++)
             if (*type->numpy && strcmp(layout->type + 1, type->numpy + 1) == 0)
                 return cgam_fail(env, CGAM_E_UNSUPPORTED,
                                  "%s: '%s' is big-endian; convert it with a.astype('%s')", name,
                                  layout->type, type->numpy);
-    return cgam_fail(env, CGAM_E_UNSUPPORTED, "%s: '%s' (%s) is not handled; %s", name,
+    return cgam_fail(env, CGAM_E_UNSUPPORTED, "%s: type '%s' (%s) is not supported; %s", name,
                      layout->type, kind, known);
 }
 

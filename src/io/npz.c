@@ -107,13 +107,14 @@ static cgam_status check_claims(const archive *a, const char *label, const zip_s
     const zip_uint64_t needed =
         ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE | ZIP_STAT_COMP_METHOD | ZIP_STAT_ENCRYPTION_METHOD;
     if ((st->valid & needed) != needed)
-        return cgam_fail(a->env, CGAM_E_FORMAT, "%s: its sizes are not in the directory", label);
+        return cgam_fail(a->env, CGAM_E_FORMAT, "%s: its sizes are missing from the directory",
+                         label);
     if (st->encryption_method != ZIP_EM_NONE)
         return cgam_fail(a->env, CGAM_E_UNSUPPORTED, "%s: encrypted", label);
     if (st->comp_method != ZIP_CM_STORE && st->comp_method != ZIP_CM_DEFLATE)
         return cgam_fail(a->env, CGAM_E_UNSUPPORTED,
-                         "%s: compression method %d is not handled; stored and deflated are", label,
-                         st->comp_method);
+                         "%s: unsupported compression method %d (supported: stored, deflated)",
+                         label, st->comp_method);
     bool stored = st->comp_method == ZIP_CM_STORE;
     if (st->comp_size > a->file_size || (stored && st->size != st->comp_size) ||
         st->size / DEFLATE_RATIO > st->comp_size)

@@ -282,8 +282,8 @@ static cgam_status open_safetensors(cgam_env *env, const char *name, cgam_file *
         const cgam_tensor *t = &table.tensors[i];
         if (t->layout.dtype < 0)
             status = cgam_fail(env, CGAM_E_UNSUPPORTED,
-                               "%s: tensor '%.100s': %s is not handled; F64, F32, F16, BF16, "
-                               "integers and BOOL are",
+                               "%s: tensor '%.100s': unsupported type %s (supported: F64, F32, "
+                               "F16, BF16, integers, BOOL)",
                                name, t->name, t->layout.type);
         else
             status = cgam_array_place(env, name, &t->layout, file,

@@ -47,7 +47,8 @@ static cgam_status build_header(cgam_env *env, const char *name, int count,
     cgam_status status = header ? CGAM_OK : cgam_json_nomem(env, name);
     for (int i = 0; i < count && status == CGAM_OK; i++) {
         if (strcmp(arrays[i].name, "__metadata__") == 0)
-            status = cgam_fail(env, CGAM_E_ARG, "%s: '__metadata__' is no name for an array", name);
+            status = cgam_fail(env, CGAM_E_ARG, "%s: an array cannot have the name '__metadata__'",
+                               name);
         else if (json_object_set_new(header, arrays[i].name,
                                      describe_array(&layouts[i], begins[i])) != 0)
             status = cgam_json_nomem(env, name);

@@ -75,7 +75,7 @@ cgam_status cgam_sealed_note(cgam_sealed *file, const char *key, const char *tex
 cgam_status cgam_sealed_write(cgam_sealed *file, const void *bytes, size_t size)
 {
     if (size > file->end - file->at)
-        return cgam_fail(file->env, CGAM_E_INTERNAL, "%s: '%s' is longer than was said", file->name,
+        return cgam_fail(file->env, CGAM_E_INTERNAL, "%s: '%s' is longer than declared", file->name,
                          file->open);
     for (const uint8_t *at = bytes, *end = at + size; at < end;) {
         size_t piece = (size_t)(end - at) < PIECE ? (size_t)(end - at) : PIECE;
@@ -96,7 +96,7 @@ static cgam_status close_part(cgam_sealed *file)
     char key[sizeof PREFIX + NAME_MAX_], text[HEX + 1];
     if (!file->open[0]) return CGAM_OK;
     if (file->at != file->end)
-        return cgam_fail(file->env, CGAM_E_INTERNAL, "%s: '%s' is shorter than was said",
+        return cgam_fail(file->env, CGAM_E_INTERNAL, "%s: '%s' is shorter than declared",
                          file->name, file->open);
     blake2b_final(&file->hash, digest, sizeof digest);
     digest_text(digest, text);
@@ -193,7 +193,9 @@ static cgam_status build_header(cgam_sealed *file, uint8_t *header)
     json_decref(whole);
     if (status == CGAM_OK && !text) status = cgam_json_nomem(file->env, file->name);
     if (status == CGAM_OK && strlen(text) + LENGTH > file->header_size)
-        status = cgam_fail(file->env, CGAM_E_INTERNAL, "%s: a header of %zu bytes, room is for %zu",
+        status = cgam_fail(file->env, CGAM_E_INTERNAL,
+                           "%s: the header needs %zu bytes, %zu are "
+                           "reserved",
                            file->name, strlen(text), file->header_size - LENGTH);
     if (status == CGAM_OK) {
         uint64_t length = file->header_size - LENGTH;

@@ -33,8 +33,7 @@ static cgam_status add_array(cgam_env *env, const char *path, cgam_shards *out)
         return cgam_fail(env, CGAM_E_SHAPE, "%s: d = %lld, the arrays before have %lld",
                          cgam_path_tail(path), (long long)a->shape[1], (long long)out->d);
     if (__builtin_add_overflow(out->rows, a->shape[0], &out->rows))
-        return cgam_fail(env, CGAM_E_SHAPE, "%s: more rows than can be counted",
-                         cgam_path_tail(path));
+        return cgam_fail(env, CGAM_E_SHAPE, "%s: too many rows", cgam_path_tail(path));
     if (out->count == 1) out->dtype = a->dtype;
     out->mixed |= a->dtype != out->dtype;
     out->d = a->shape[1];
@@ -92,8 +91,8 @@ static cgam_status add_listed(cgam_env *env, const char *index, const json_t *fi
     const char *slash = strrchr(index, '/'), *name = json_string_value(file);
     int folder = slash ? (int)(slash - index) + 1 : 0;
     if (!name)
-        return cgam_fail(env, CGAM_E_FORMAT, "%s: '%.100s' is in no file", cgam_path_tail(index),
-                         member);
+        return cgam_fail(env, CGAM_E_FORMAT, "%s: '%.100s' is not in any file",
+                         cgam_path_tail(index), member);
     if (strchr(name, '/') || !cgam_path_ends(name, ".safetensors"))
         return cgam_fail(env, CGAM_E_FORMAT, "%s: '%.60s' is not a .safetensors file beside it",
                          cgam_path_tail(index), name);
@@ -175,8 +174,7 @@ static cgam_status match_pattern(cgam_env *env, const char *path, glob_t *found,
     }
     if (code == GLOB_NOSPACE) return cgam_fail_nomem(env, cgam_path_tail(path));
     if (code != 0)
-        return cgam_fail(env, CGAM_E_NOT_FOUND, "%s: no file has such a name",
-                         cgam_path_tail(path));
+        return cgam_fail(env, CGAM_E_NOT_FOUND, "%s: no matching file", cgam_path_tail(path));
     qsort(found->gl_pathv, found->gl_pathc, sizeof *found->gl_pathv, compare_entries);
     return CGAM_OK;
 }

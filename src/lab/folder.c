@@ -15,9 +15,8 @@ cgam_status cgam_folder_make(cgam_env *env, const char *path)
     char part[CGAM_PATH_ROOM], text[128];
     size_t length = strlen(path);
     if (length == 0 || length >= sizeof part)
-        return cgam_fail(env, CGAM_E_ARG,
-                         "the name of the folder has %zu bytes, 1 to %zu are meant", length,
-                         sizeof part - 1);
+        return cgam_fail(env, CGAM_E_ARG, "the folder name has %zu bytes (allowed: 1 to %zu)",
+                         length, sizeof part - 1);
     memcpy(part, path, length + 1);
     for (size_t i = 1; i <= length; i++) {
         if (part[i] != '/' && part[i] != '\0') continue;

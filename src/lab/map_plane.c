@@ -24,7 +24,7 @@ static cgam_status plane_principal(const cgam_bank *bank, cgam_plane *out)
     int64_t n = bank->Z.n, d = bank->Z.d;
     if (d > PRINCIPAL_MAX || d < 2)
         return cgam_fail(env, CGAM_E_ARG,
-                         "principal components are for 2 to %d dimensions, the bank has %lld",
+                         "principal components require 2 to %d dimensions; the bank has %lld",
                          PRINCIPAL_MAX, (long long)d);
     double *C = cgam_zalloc(env, (size_t)(d * d), sizeof *C);
     double *row = cgam_alloc(env, (size_t)(3 * d), sizeof *row), *values = row + d;
@@ -104,7 +104,7 @@ cgam_status cgam_plane_new(const cgam_bank *bank, int64_t count, const int64_t *
                          (long long)count);
     for (int64_t i = 0; i < count; i++)
         if (index[i] < 0 || index[i] >= bank->Z.n)
-            return cgam_fail(bank->env, CGAM_E_ARG, "memory %lld: memories are 0 to %lld",
+            return cgam_fail(bank->env, CGAM_E_ARG, "no memory %lld (valid: 0 to %lld)",
                              (long long)index[i], (long long)bank->Z.n - 1);
     out->origin = cgam_zalloc(bank->env, 3 * (size_t)d, sizeof *out->origin);
     if (!out->origin) return cgam_fail_nomem(bank->env, "a plane");

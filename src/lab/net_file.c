@@ -221,9 +221,9 @@ static cgam_status read_flow(const cgam_reader *r, const json_t *value, cgam_net
     int found = method ? cgam_word_find(cgam_flow_method_words, method) : (int)f->method;
     if (found >= 0) f->method = (cgam_flow_method)found;
     else if (status == CGAM_OK)
-        status =
-            cgam_reader_fail(r, &here, CGAM_E_FORMAT,
-                             "no method '%.40s'; there are auto, adams, bdf, rk4, euler", method);
+        status = cgam_reader_fail(r, &here, CGAM_E_FORMAT,
+                                  "unknown method '%.40s' (valid: auto, adams, bdf, rk4, euler)",
+                                  method);
     if (status == CGAM_OK && watched)
         status = cgam_read_layer_name(r, &watch, file->net, watched, &f->watch);
     if (status == CGAM_OK) status = read_stop(r, &stop, stops, &f->stop);
@@ -231,7 +231,9 @@ static cgam_status read_flow(const cgam_reader *r, const json_t *value, cgam_net
         status =
             cgam_reader_fail(r, &at, CGAM_E_FORMAT, "max_steps is %lld", (long long)f->max_steps);
     if (status == CGAM_OK && (f->stop & CGAM_EVENT_WINNER) && f->watch < 0)
-        status = cgam_reader_fail(r, &stop, CGAM_E_FORMAT, "a winner needs a layer to 'watch'");
+        status = cgam_reader_fail(r, &stop, CGAM_E_FORMAT,
+                                  "stop at a winner requires 'watch', "
+                                  "a layer");
     return status;
 }
 

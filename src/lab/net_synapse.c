@@ -38,7 +38,7 @@ static cgam_status read_weights_at(draft *d, const cgam_place *at, const json_t 
             if (shape) memcpy(shape, entry->shape, sizeof entry->shape);
             return CGAM_OK;
         }
-        return cgam_reader_fail(d->r, at, CGAM_E_FORMAT, "no weights are called '%.80s'",
+        return cgam_reader_fail(d->r, at, CGAM_E_FORMAT, "no weights named '%.80s'",
                                 json_string_value(value));
     }
     cgam_extract e;
@@ -292,7 +292,7 @@ cgam_status cgam_read_synapse(const cgam_reader *r, const cgam_place *at, cgam_n
         if (strcmp(kinds[i].name, word) == 0) kind = &kinds[i];
     cgam_place here = {at, "kind", 0};
     if (!kind)
-        return cgam_reader_fail(r, &here, CGAM_E_FORMAT, "no synapse is of kind '%.40s'", word);
+        return cgam_reader_fail(r, &here, CGAM_E_FORMAT, "unknown synapse kind '%.40s'", word);
     snprintf(own, sizeof own, "%.20s %zu", kind->name, at->index);
     status = cgam_read_object(r, at, value, kind->keys, "kind:s name:s layers:v gain:f", &word,
                               &d.name, &layers, &d.gain);

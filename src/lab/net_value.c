@@ -173,7 +173,7 @@ cgam_status cgam_read_layer_name(const cgam_reader *r, const cgam_place *at, con
     if (!json_is_string(value)) return wrong_kind(r, at, "the name of a layer", value);
     *out = cgam_net_find(net, json_string_value(value));
     if (*out >= 0) return CGAM_OK;
-    return cgam_reader_fail(r, at, CGAM_E_FORMAT, "no layer is called '%.80s'",
+    return cgam_reader_fail(r, at, CGAM_E_FORMAT, "no layer named '%.80s'",
                             json_string_value(value));
 }
 
@@ -193,7 +193,7 @@ cgam_status cgam_read_lagr(const cgam_reader *r, const cgam_place *at, const jso
     }
     for (int i = 0; cgam_lagrs[i]; i++)
         cgam_text_add(known, sizeof known, &used, "%s%s", i ? ", " : "", cgam_lagrs[i]->name);
-    return cgam_reader_fail(r, &here, CGAM_E_FORMAT, "no Lagrangian '%.40s'; there are %s", name,
+    return cgam_reader_fail(r, &here, CGAM_E_FORMAT, "unknown Lagrangian '%.40s' (valid: %s)", name,
                             known);
 }
 
@@ -259,7 +259,7 @@ static cgam_status copy_list(const cgam_reader *r, const cgam_place *at, const j
     }
     if (!json_is_array(value)) return wrong_kind(r, at, "a list", value);
     if ((int64_t)json_array_size(value) != e->shape[depth])
-        return cgam_reader_fail(r, at, CGAM_E_FORMAT, "%zu elements, others have %lld",
+        return cgam_reader_fail(r, at, CGAM_E_FORMAT, "%zu elements, expected %lld",
                                 json_array_size(value), (long long)e->shape[depth]);
     cgam_status status = CGAM_OK;
     for (size_t i = 0; i < json_array_size(value) && status == CGAM_OK; i++) {
@@ -287,7 +287,7 @@ static cgam_status read_file(const cgam_reader *r, const cgam_place *at, const c
 {
     char path[4096];
     if (!r->dir)
-        return cgam_reader_fail(r, at, CGAM_E_FORMAT, "'%.80s': files are not read here", file);
+        return cgam_reader_fail(r, at, CGAM_E_FORMAT, "'%.80s': files are not allowed here", file);
     int length = snprintf(path, sizeof path, "%s%s%s", file[0] == '/' ? "" : r->dir,
                           file[0] == '/' ? "" : "/", file);
     if (length < 0 || (size_t)length >= sizeof path)
@@ -316,7 +316,7 @@ cgam_status cgam_extract_read(const cgam_reader *r, const cgam_place *at, const 
                              written ? "file:s rows:v normalize:b" : "file:s! rows:v normalize:b",
                              &file, &rows, &out->normalize);
         if (status == CGAM_OK && rows && file)
-            status = cgam_reader_fail(r, at, CGAM_E_FORMAT, "'rows' and 'file' exclude each other");
+            status = cgam_reader_fail(r, at, CGAM_E_FORMAT, "give 'rows' or 'file', not both");
         if (status == CGAM_OK)
             status = rows ? read_written(r, &there, rows, out) : read_file(r, &there, file, out);
     } else if (json_is_array(value) || json_is_number(value)) {
@@ -352,7 +352,7 @@ cgam_status cgam_extract_fill(const cgam_reader *r, const cgam_place *at, cgam_e
     *out = NULL;
     bool lone = e->ndim == 0;
     if (!lone && e->size != size)
-        return cgam_reader_fail(r, at, CGAM_E_SHAPE, "%lld numbers, %lld are needed",
+        return cgam_reader_fail(r, at, CGAM_E_SHAPE, "%lld numbers, expected %lld",
                                 (long long)e->size, (long long)size);
     cgam_status status = widen_file(r, at, e);
     if (status != CGAM_OK) return status;

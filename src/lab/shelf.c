@@ -120,7 +120,7 @@ cgam_status cgam_shelf_name(cgam_shelf *shelf, const char *name, cgam_row_names 
     cgam_status status = CGAM_OK;
     if (!s || s->names)
         status = cgam_fail(shelf->env, CGAM_E_ARG, "names: %s %s", name,
-                           s ? "has names already" : "is no bank");
+                           s ? "already has names" : "is not a bank");
     else if (count != n)
         status = cgam_fail(shelf->env, CGAM_E_SHAPE, "names: %lld names, memories of %s are %lld",
                            count, name, n);

@@ -67,7 +67,7 @@ cgam_status cgam_table_write(cgam_env *env, const cgam_table *table, const char 
     cgam_outfile *file;
     int64_t heads = cgam_heads_count(table->heads), fields = table->columns + !!table->labels;
     if (snprintf(name, sizeof name, "%s.csv", table->name) >= (int)sizeof name)
-        return cgam_fail(env, CGAM_E_ARG, "a table's name has %zu bytes, at most %zu are meant",
+        return cgam_fail(env, CGAM_E_ARG, "a table name has %zu bytes (at most %zu)",
                          strlen(table->name), sizeof name - sizeof ".csv");
     if (heads != fields)
         return cgam_fail(env, CGAM_E_SHAPE, "%s: %lld names for %lld columns", name,

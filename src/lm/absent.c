@@ -10,8 +10,8 @@ static cgam_status absent(cgam_env *env)
 {
     return cgam_fail(
         env, CGAM_E_UNSUPPORTED,
-        "cgam was built without libllama's headers: run tools/llama, or set CGAM_LLAMA "
-        "to a directory with llama.h, and build again");
+        "cgam was built without libllama: run tools/llama, or set CGAM_LLAMA to a directory "
+        "with llama.h, and rebuild");
 }
 
 struct cgam_lm {

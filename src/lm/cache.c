@@ -29,7 +29,7 @@ cgam_status cgam_lm_model_path(cgam_env *env, char *path, size_t size)
     char full[CGAM_PATH_ROOM];
     cgam_status status = cgam_cache_path(env, CGAM_LM_DEFAULT, full);
     if (status == CGAM_OK && strlen(full) >= size)
-        status = cgam_fail(env, CGAM_E_ARG, "no room for a path of %zu characters", strlen(full));
+        status = cgam_fail(env, CGAM_E_ARG, "a path of %zu characters is too long", strlen(full));
     if (status == CGAM_OK) memcpy(path, full, strlen(full) + 1);
     return status;
 }

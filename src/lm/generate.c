@@ -91,7 +91,7 @@ static cgam_status draw_token(const generation *g, const float *scores, writing 
 {
     cgam_softmax all = cgam_scores_softmax(scores, g->vocab);
     if (!isfinite(all.top) || !isfinite(all.sum))
-        return cgam_fail(g->env, CGAM_E_VALUE, "token %lld: a score is no number",
+        return cgam_fail(g->env, CGAM_E_VALUE, "token %lld: a score is not finite",
                          (long long)w->out->count);
     out->id = g->o->temperature > 0 ? sample_token(g, scores, all.top, &w->rng)
                                     : (int32_t)cgam_scores_top(scores, g->vocab);
@@ -238,12 +238,13 @@ static cgam_status check_opts(cgam_env *env, const cgam_lm_generate_opts *o)
         return cgam_fail(env, CGAM_E_ARG, "max-tokens is %lld: 1 to %d are possible",
                          (long long)o->max_tokens, TOKENS_MAX);
     if (!(o->temperature >= 0) || !isfinite(o->temperature))
-        return cgam_fail(env, CGAM_E_ARG, "temperature is %g, it is 0 or more", o->temperature);
+        return cgam_fail(env, CGAM_E_ARG, "temperature is %g, it must be 0 or more",
+                         o->temperature);
     if (!(o->top_p > 0 && o->top_p <= 1))
-        return cgam_fail(env, CGAM_E_ARG, "top-p is %g, it is above 0 and at most 1", o->top_p);
+        return cgam_fail(env, CGAM_E_ARG, "top-p is %g, it must be in (0, 1]", o->top_p);
     for (int64_t i = 0; i < o->stop_count; i++)
         if (!o->stop[i] || !o->stop[i][0])
-            return cgam_fail(env, CGAM_E_ARG, "stop: an empty text stops nothing");
+            return cgam_fail(env, CGAM_E_ARG, "stop: the text is empty");
     return CGAM_OK;
 }
 

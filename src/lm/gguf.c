@@ -56,7 +56,7 @@ static cgam_status fail_at(const reader *r, const char *why)
 
 static cgam_status read_bytes(reader *r, void *to, size_t bytes)
 {
-    if (r->size - r->at < bytes) return fail_at(r, "truncated: the header has no end");
+    if (r->size - r->at < bytes) return fail_at(r, "truncated: the header does not end");
     memcpy(to, r->bytes + r->at, bytes);
     r->at += bytes;
     return CGAM_OK;
@@ -67,7 +67,9 @@ static cgam_status read_text(reader *r, cgam_gguf_text *text)
     uint64_t length;
     cgam_status status = read_bytes(r, &length, sizeof length);
     if (status != CGAM_OK) return status;
-    if (length > r->size - r->at) return fail_at(r, "truncated: a text is longer than the file");
+    if (length > r->size - r->at)
+        return fail_at(r, "truncated: a string extends past the end "
+                          "of the file");
     *text = (cgam_gguf_text){(const char *)r->bytes + r->at, (size_t)length};
     r->at += (size_t)length;
     return CGAM_OK;
@@ -110,16 +112,15 @@ static cgam_status read_value(reader *r, cgam_gguf_value *v)
     }
     if (status != CGAM_OK) return status;
     if (kind >= CGAM_GGUF_KINDS || kind == CGAM_GGUF_ARRAY)
-        return fail_at(r, v->array ? "an array of no type that there is"
-                                   : "a value of no type that there is");
+        return fail_at(r, v->array ? "an array of unknown type" : "a value of unknown type");
     v->kind = (cgam_gguf_kind)kind;
     v->items = r->bytes + r->at;
     for (uint64_t i = 0; kind == CGAM_GGUF_TEXT && i < v->count && status == CGAM_OK; i++)
         status = read_text(r, &text);
     if (status != CGAM_OK || kind == CGAM_GGUF_TEXT) return status;
     if (v->count > (r->size - r->at) / (uint64_t)value_bytes[kind])
-        return fail_at(r, v->array ? "truncated: an array is longer than the file"
-                                   : "truncated: the header has no end");
+        return fail_at(r, v->array ? "truncated: an array extends past the end of the file"
+                                   : "truncated: the header does not end");
     r->at += (size_t)v->count * (size_t)value_bytes[kind];
     return CGAM_OK;
 }
@@ -186,10 +187,10 @@ static cgam_status read_general(reader *r)
     v = cgam_gguf_find(r->out, "general.alignment");
     if (!v) return CGAM_OK;
     if (v->kind != CGAM_GGUF_U32 || v->array)
-        return cgam_fail(r->env, CGAM_E_FORMAT, "%s: general.alignment is no u32", r->name);
+        return cgam_fail(r->env, CGAM_E_FORMAT, "%s: general.alignment is not a u32", r->name);
     r->align = (uint64_t)cgam_gguf_number(v, 0);
     if (r->align == 0 || (r->align & (r->align - 1)) != 0)
-        return cgam_fail(r->env, CGAM_E_FORMAT, "%s: general.alignment is no power of two",
+        return cgam_fail(r->env, CGAM_E_FORMAT, "%s: general.alignment is not a power of two",
                          r->name);
     return CGAM_OK;
 }
@@ -197,7 +198,7 @@ static cgam_status read_general(reader *r)
 static cgam_status fail_twice(const reader *r, cgam_gguf_text key)
 {
     bool clean = cgam_gguf_clean(key);
-    return cgam_fail(r->env, CGAM_E_FORMAT, "%s: %s%.*s is there twice", r->name,
+    return cgam_fail(r->env, CGAM_E_FORMAT, "%s: duplicate %s%.*s", r->name,
                      clean ? "key " : "a key", clean ? (int)key.length : 0, key.at);
 }
 
@@ -248,7 +249,7 @@ static cgam_status read_tensor(reader *r, cgam_gguf_tensor *t)
         if (status != CGAM_OK) return status;
         if (n > INT64_MAX || __builtin_mul_overflow(t->size, (int64_t)n, &t->size) ||
             t->size > INT64_MAX / 8)
-            return fail_at(r, "a tensor of more elements than can be counted");
+            return fail_at(r, "a tensor with too many elements");
         t->shape[k] = (int64_t)n;
     }
     status = read_bytes(r, &t->type, sizeof t->type);
@@ -283,14 +284,13 @@ static cgam_status check_pairs(const reader *r)
     cgam_status status = CGAM_OK;
     for (int64_t i = 1; i < g->count && status == CGAM_OK; i++)
         if (strcmp(order[i - 1]->name, order[i]->name) == 0)
-            status = cgam_fail(r->env, CGAM_E_FORMAT, "%s: tensor '%s' is there twice", r->name,
+            status = cgam_fail(r->env, CGAM_E_FORMAT, "%s: duplicate tensor '%s'", r->name,
                                order[i]->name);
     qsort(order, (size_t)g->count, sizeof *order, compare_places);
     for (int64_t i = 1; i < g->count && status == CGAM_OK; i++)
         if (order[i]->begin - order[i - 1]->begin < order[i - 1]->bytes)
-            status =
-                cgam_fail(r->env, CGAM_E_FORMAT, "%s: tensors '%s' and '%s' lie over each other",
-                          r->name, order[i - 1]->name, order[i]->name);
+            status = cgam_fail(r->env, CGAM_E_FORMAT, "%s: tensors '%s' and '%s' overlap", r->name,
+                               order[i - 1]->name, order[i]->name);
     cgam_free(r->env, order);
     return status;
 }
@@ -306,7 +306,7 @@ static cgam_status place_tensors(const reader *r)
                              t->name, r->align);
         if (data > r->size || t->begin > r->size - data || t->bytes > r->size - data - t->begin)
             return cgam_fail(r->env, CGAM_E_FORMAT,
-                             "%s: truncated: tensor '%s' ends behind byte %zu, the last", r->name,
+                             "%s: truncated: tensor '%s' ends past the last byte, %zu", r->name,
                              t->name, r->size);
         t->begin += data;
     }

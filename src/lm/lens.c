@@ -204,8 +204,8 @@ cgam_status cgam_lens_scores(const cgam_lens *lens, cgam_lens_kind kind, int64_t
     int64_t d = lens->width;
     if (kind == CGAM_LENS_NORM && !cgam_lens_has_norm(lens))
         return cgam_fail(env, CGAM_E_UNSUPPORTED,
-                         "the final norm and the unembedding do not give this model's scores "
-                         "(off by %.2g): the norm lens is not for it",
+                         "the norm lens does not support this model: final norm and unembedding "
+                         "do not reproduce its scores (off by %.2g)",
                          lens->off);
     float *x;
     double *wide;
@@ -388,7 +388,7 @@ cgam_status cgam_lm_bank(cgam_lm *lm, cgam_lens_kind lens, cgam_dtype dtype, cga
     *out = NULL;
     if (lens == CGAM_LENS_NORM || (dtype != CGAM_F32 && dtype != CGAM_F16 && dtype != CGAM_BF16))
         return cgam_fail(env, CGAM_E_ARG,
-                         "a model's bank is raw or gain in f32, f16 or bf16, not %s in %s",
+                         "a model's bank must be raw or gain in f32, f16 or bf16, not %s in %s",
                          cgam_word(cgam_lens_words, lens), cgam_word(cgam_dtype_words, dtype));
     float *Z, *norm;
     cgam_lm_norm kind;

@@ -128,7 +128,7 @@ cgam_status cgam_lens_view_make(cgam_lm *lm, const cgam_lens *lens, const char *
                          (long long)o.top, (long long)lens->vocab);
     cgam_status status = cgam_lm_tokenize(lm, text, true, &tokens, &prompt.count);
     if (status == CGAM_OK && prompt.count == 0)
-        status = cgam_fail(env, CGAM_E_ARG, "prompt: there is no token in it");
+        status = cgam_fail(env, CGAM_E_ARG, "prompt: has no tokens");
     if (status == CGAM_OK) {
         size_t n = (size_t)prompt.count, cells = n * (size_t)out->layers;
         prompt.tokens = tokens;

@@ -132,7 +132,7 @@ static cgam_status hand_over(handing *h, cgam_decoder *d, int64_t which, int64_t
                (size_t)(span.count * width) * sizeof *h->states);
     for (int64_t k = begin; k < end && r->opts->scores; k++) {
         const float *scores = cgam_decoder_scores(d, k);
-        if (!scores) return cgam_fail(r->lm->env, CGAM_E_INTERNAL, "libllama gave no scores");
+        if (!scores) return cgam_fail(r->lm->env, CGAM_E_INTERNAL, "libllama returned no scores");
         memcpy(h->scores + (k - begin) * vocab, scores, (size_t)vocab * sizeof *scores);
     }
     span.states = r->layers_count == 0 ? NULL : whole ? d->states : h->states;
@@ -286,7 +286,7 @@ static cgam_status take_scores(void *user, cgam_decoder *d)
     for (int64_t k = 0; k < d->outputs && d->wanted; k++) {
         const cgam_decoder_row *row = &d->row[d->from + d->output[k]];
         const float *scores = cgam_decoder_scores(d, k);
-        if (!scores) return cgam_fail(r->lm->env, CGAM_E_INTERNAL, "libllama gave no scores");
+        if (!scores) return cgam_fail(r->lm->env, CGAM_E_INTERNAL, "libllama returned no scores");
         if (row->seq < t->first) cgam_running_first(r, row->prompt, scores);
         else
             cgam_running_next(r, t->candidate[row->seq - t->first],

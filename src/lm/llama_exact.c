@@ -30,16 +30,16 @@ static cgam_status read_shape(const cgam_lm *lm, cgam_exact_shape *s)
     *s = (cgam_exact_shape){.layers = lm->info.layers, .width = lm->info.width, .rope_scale = 1};
     if (strcmp(arch, "llama") != 0)
         return cgam_fail(env, CGAM_E_UNSUPPORTED,
-                         "exact knows the architecture llama, this model is %s", arch);
+                         "exact supports only the architecture llama; this model is %s", arch);
     if (cgam_gguf_uint(lm, "expert_count", &experts) && experts > 0)
-        return cgam_fail(env, CGAM_E_UNSUPPORTED, "exact does not know mixtures of experts");
+        return cgam_fail(env, CGAM_E_UNSUPPORTED, "exact does not support mixtures of experts");
     double factor;
     if (cgam_gguf_real(lm, "rope.scaling.factor", &factor) ||
         cgam_gguf_real(lm, "rope.scale_linear", &factor) ||
         cgam_gguf_real(lm, "attention.scale", &factor) ||
         cgam_gguf_tensor_find(&lm->gguf, "blk.0.attn_q.bias"))
         return cgam_fail(env, CGAM_E_UNSUPPORTED,
-                         "exact does not know this model's scaling of positions or its biases");
+                         "exact does not support this model's position scaling or biases");
     if (!cgam_gguf_uint(lm, "attention.head_count", &s->heads) || s->heads < 1 ||
         !cgam_gguf_uint(lm, "feed_forward_length", &s->ff) || s->ff < 1 ||
         !cgam_gguf_real(lm, "attention.layer_norm_rms_epsilon", &s->epsilon))

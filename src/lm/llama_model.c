@@ -50,7 +50,7 @@ cgam_status cgam_weights_find(const cgam_lm *lm, const char *name, cgam_weights 
         return cgam_fail(lm->env, CGAM_E_NOT_FOUND, "%s: no tensor %s", cgam_path_tail(lm->path),
                          name);
     if (t->shape[2] != 1 || t->shape[3] != 1 || t->size < 1)
-        return cgam_fail(lm->env, CGAM_E_FORMAT, "%s: tensor %s is no matrix",
+        return cgam_fail(lm->env, CGAM_E_FORMAT, "%s: tensor %s is not a matrix",
                          cgam_path_tail(lm->path), name);
     out->type = (enum ggml_type)t->type;
     out->columns = t->shape[0];
@@ -58,7 +58,7 @@ cgam_status cgam_weights_find(const cgam_lm *lm, const char *name, cgam_weights 
     out->row_bytes = (size_t)t->bytes / (size_t)out->rows;
     out->block = cgam_gguf_block(t->type, &out->block_bytes);
     if (out->type != GGML_TYPE_F32 && !lm->f->ggml_get_type_traits(out->type)->to_float)
-        return cgam_fail(lm->env, CGAM_E_UNSUPPORTED, "%s: tensor %s has a type without a reading",
+        return cgam_fail(lm->env, CGAM_E_UNSUPPORTED, "%s: tensor %s has an unsupported type",
                          cgam_path_tail(lm->path), name);
     out->data = lm->file.bytes + t->begin;
     return CGAM_OK;
@@ -307,7 +307,7 @@ cgam_status cgam_lm_final_norm(cgam_lm *lm, float *weights, float *bias, cgam_lm
         out->centred = true;
         if (!cgam_gguf_real(lm, "attention.layer_norm_epsilon", &out->epsilon))
             return cgam_fail(lm->env, CGAM_E_UNSUPPORTED,
-                             "%s: does not say which final norm this %s model has",
+                             "%s: does not say which final norm this %s model uses",
                              cgam_path_tail(lm->path), lm->info.architecture);
     }
     cgam_weights_get(&w, 0, 1, weights);

@@ -91,8 +91,8 @@ static cgam_status find_library(cgam_env *env, char *folder, char *library)
     cgam_status status = cgam_lm_runtime_path(env, folder);
     if (status == CGAM_OK && !library_in(folder, library))
         status = cgam_fail(env, CGAM_E_NOT_FOUND,
-                           "libllama is not there; fetch it with: cgam lm get, or name its "
-                           "directory in CGAM_LLAMA");
+                           "libllama was not found; run cgam lm get, or set CGAM_LLAMA to its "
+                           "directory");
     return status;
 }
 
@@ -128,7 +128,7 @@ static cgam_status load_library(cgam_env *env)
 #undef FIND
     if (missing) {
         dlclose(handle);
-        return cgam_fail(env, CGAM_E_UNSUPPORTED, "%s has no %s: another version than llama.h",
+        return cgam_fail(env, CGAM_E_UNSUPPORTED, "%s lacks %s: its version differs from llama.h",
                          cgam_path_tail(library), missing);
     }
     t.llama_log_set(on_log, NULL);

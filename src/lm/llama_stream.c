@@ -40,7 +40,7 @@ static cgam_status copy_scores_of_piece(void *user, cgam_decoder *d)
     int64_t vocab = s->lm->info.vocab;
     for (int64_t k = 0; k < d->outputs && d->wanted; k++) {
         const float *scores = cgam_decoder_scores(d, k);
-        if (!scores) return cgam_fail(s->lm->env, CGAM_E_INTERNAL, "libllama gave no scores");
+        if (!scores) return cgam_fail(s->lm->env, CGAM_E_INTERNAL, "libllama returned no scores");
         memcpy(s->scores + d->row[d->from + d->output[k]].prompt * vocab, scores,
                (size_t)vocab * sizeof *scores);
     }

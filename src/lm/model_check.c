@@ -209,8 +209,8 @@ static cgam_status check_all(vocabulary *v)
     if (status == CGAM_OK) status = check_charsmap(v);
     for (int i = 0; i < 256 && status == CGAM_OK && v->reading == SCORED; i++)
         if (!v->byte[i])
-            status = cgam_fail(v->env, CGAM_E_FORMAT, "%s: there is no token for byte 0x%02X",
-                               v->name, (unsigned)i);
+            status = cgam_fail(v->env, CGAM_E_FORMAT, "%s: no token for byte 0x%02X", v->name,
+                               (unsigned)i);
     return status;
 }
 
@@ -416,25 +416,25 @@ static bool no_weight(uint32_t type)
 /* Data in blocks that ggml knows, at addresses that it can read. */
 static cgam_status check_tensors(const model_checking *c)
 {
-    if (c->g->count == 0)
-        return cgam_fail(c->env, CGAM_E_FORMAT, "%s: there are no tensors in it", c->name);
+    if (c->g->count == 0) return cgam_fail(c->env, CGAM_E_FORMAT, "%s: no tensors", c->name);
     for (int64_t i = 0; i < c->g->count; i++) {
         const cgam_gguf_tensor *t = &c->g->tensors[i];
         int bytes, numbers = cgam_gguf_block(t->type, &bytes);
         if (numbers == 0)
-            return cgam_fail(c->env, CGAM_E_UNSUPPORTED,
-                             "%s: tensor '%s' is of type %u, which is not known", c->name, t->name,
-                             (unsigned)t->type);
+            return cgam_fail(c->env, CGAM_E_UNSUPPORTED, "%s: tensor '%s' has unknown type %u",
+                             c->name, t->name, (unsigned)t->type);
         if (no_weight(t->type))
             return cgam_fail(c->env, CGAM_E_UNSUPPORTED,
-                             "%s: tensor '%s' is of type %u, which no weights are of", c->name,
+                             "%s: tensor '%s' has type %u, which is not a weight type", c->name,
                              t->name, (unsigned)t->type);
         if (t->bytes == 0)
             return cgam_fail(c->env, CGAM_E_FORMAT,
                              "%s: tensor '%s' has rows of %lld numbers in blocks of %d", c->name,
                              t->name, (long long)t->shape[0], numbers);
         if (t->begin % DATA_ALIGN != 0)
-            return cgam_fail(c->env, CGAM_E_FORMAT, "%s: tensor '%s' is at no multiple of %d",
+            return cgam_fail(c->env, CGAM_E_FORMAT,
+                             "%s: the offset of tensor '%s' is not a "
+                             "multiple of %d",
                              c->name, t->name, DATA_ALIGN);
     }
     return CGAM_OK;
@@ -446,7 +446,7 @@ cgam_status cgam_model_check(cgam_env *env, const char *name, const cgam_gguf *g
     if (!g->architecture[0])
         return cgam_fail(env, CGAM_E_FORMAT, "%s: a GGUF file, but not of a language model", name);
     if (!cgam_gguf_clean((cgam_gguf_text){g->architecture, strlen(g->architecture)}))
-        return cgam_fail(env, CGAM_E_FORMAT, "%s: general.architecture is no word", name);
+        return cgam_fail(env, CGAM_E_FORMAT, "%s: general.architecture is not a word", name);
     for (size_t i = 0; i < sizeof architectures / sizeof *architectures && !c.plain; i++) {
         c.plain = strcmp(g->architecture, architectures[i].name) == 0;
         c.turns_all = c.plain && architectures[i].turns_all;

@@ -49,7 +49,7 @@ cgam_status cgam_placed_begin(cgam_env *env, const char *path, int count,
     const char *name = cgam_path_tail(path);
     bool npy = cgam_path_ends(path, ".npy");
     if (!npy && !cgam_path_ends(path, ".safetensors"))
-        return cgam_fail(env, CGAM_E_ARG, "%s ends in neither .npy nor .safetensors", name);
+        return cgam_fail(env, CGAM_E_ARG, "%s must end in .npy or .safetensors", name);
     cgam_placed *p = cgam_zalloc(env, 1, sizeof *p);
     if (!p) return cgam_fail_nomem(env, name);
     *p = (cgam_placed){.env = env, .count = count, .path = cgam_strdup(env, path)};

@@ -185,8 +185,7 @@ static cgam_status prepare_database(cgam_store *store)
     status = cgam_store_numbers(store, strange, NULL, 1, &others);
     if (status != CGAM_OK) return status;
     if (others > 0)
-        return cgam_fail(store->env, CGAM_E_FORMAT,
-                         "%s: a damaged store of states: it has tables that none has",
+        return cgam_fail(store->env, CGAM_E_FORMAT, "%s: a damaged store of states: unknown tables",
                          cgam_path_tail(store->path));
     if (version < 0 || version > VERSION)
         return cgam_fail(store->env, CGAM_E_UNSUPPORTED,

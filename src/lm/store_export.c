@@ -157,8 +157,8 @@ static cgam_status read_row(export_sheet *s, sqlite3_stmt *row)
     if (!cgam_store_sound(row, bytes) || s->words + words > s->words_capacity)
         return cgam_fail(
             s->store->env, CGAM_E_FORMAT,
-            "%s: row %lld is damaged: it is not what its digest says. lm store --check "
-            "counts such rows, lm capture makes them anew",
+            "%s: row %lld is damaged (wrong digest); lm store --check counts such rows, lm "
+            "capture recomputes them",
             cgam_path_tail(s->store->path), (long long)sqlite3_column_int64(row, ID));
     cgam_dtype dtype = (cgam_dtype)cgam_word_find(cgam_dtype_words, name); /* a sound one */
     cgam_store_widen(dtype, data, numbers, s->states + i * numbers);

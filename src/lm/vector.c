@@ -114,7 +114,7 @@ static cgam_status open_term(cgam_env *env, const char *term, size_t length, cga
     if (colon && !cgam_file_exists(path)) {
         *x = strtod(colon + 1, &end);
         if (end == colon + 1 || *end || !isfinite(*x))
-            return cgam_fail(env, CGAM_E_ARG, "from: '%.80s' is no factor", colon + 1);
+            return cgam_fail(env, CGAM_E_ARG, "from: '%.80s' is not a number", colon + 1);
         *colon = '\0';
     }
     return cgam_vector_open(env, path, v);
@@ -172,15 +172,14 @@ static cgam_status measure_directions(cgam_env *env, const char *name, const cga
 {
     *width = *rows = 0;
     if (g->architecture[0] && strcmp(g->architecture, "controlvector") != 0)
-        return cgam_fail(env, CGAM_E_FORMAT,
-                         "%s: a file of architecture '%.40s', not a control vector", name,
-                         g->architecture);
+        return cgam_fail(env, CGAM_E_FORMAT, "%s: architecture '%.40s' is not a control vector",
+                         name, g->architecture);
     for (int64_t i = 0; i < g->count; i++) {
         const cgam_gguf_tensor *t = &g->tensors[i];
         int64_t k = direction_layer(t->name);
         if (k < 0 || k > LAYERS_MAX)
-            return cgam_fail(env, CGAM_E_FORMAT, "%s: tensor '%s' is no direction.LAYER", name,
-                             t->name);
+            return cgam_fail(env, CGAM_E_FORMAT, "%s: tensor '%s' is not named direction.LAYER",
+                             name, t->name);
         if (t->dtype < 0)
             return cgam_fail(env, CGAM_E_UNSUPPORTED,
                              "%s: tensor '%s': type %" PRIu32
@@ -188,7 +187,7 @@ static cgam_status measure_directions(cgam_env *env, const char *name, const cga
                              name, t->name, t->type);
         int64_t size = t->size;
         if (t->ndim < 1 || size < 1 || t->shape[0] != size)
-            return cgam_fail(env, CGAM_E_SHAPE, "%s: tensor '%s' is no vector", name, t->name);
+            return cgam_fail(env, CGAM_E_SHAPE, "%s: tensor '%s' is not a vector", name, t->name);
         if (*width && size != *width)
             return cgam_fail(env, CGAM_E_SHAPE,
                              "%s: tensor '%s' has %" PRId64 " numbers, another one %" PRId64, name,
@@ -291,7 +290,7 @@ static cgam_status write_gguf(const cgam_vector *v, const char *path, const char
     int64_t count = v->rows - FIRST;
     if (count < 1)
         return cgam_fail(v->env, CGAM_E_SHAPE,
-                         "%s: no layer above 1, and this form has no place for others",
+                         "%s: no layer above 1, and this format cannot hold others",
                          cgam_path_tail(path));
     const cgam_gguf_key keys[] = {{"general.architecture", "controlvector", 0},
                                   {"controlvector.layer_count", NULL, (uint32_t)count},

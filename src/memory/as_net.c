@@ -166,7 +166,7 @@ cgam_status cgam_memory_net_new(const cgam_bank *bank, const cgam_memory_net_opt
         return cgam_fail(env, CGAM_E_ARG, "alpha is %g and lambda %g, they must be 0 or more",
                          o.alpha, o.lambda);
     if (o.P && o.W)
-        return cgam_fail(env, CGAM_E_ARG, "a projection and gate weights exclude each other");
+        return cgam_fail(env, CGAM_E_ARG, "give a projection or gate weights, not both");
     cgam_net *net;
     cgam_status status = cgam_net_new(env, &net);
     if (status == CGAM_OK) status = add_parts(net, bank, &o);

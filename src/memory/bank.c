@@ -126,8 +126,8 @@ cgam_status cgam_bank_settle(cgam_bank *bank, const cgam_bank_opts *opts, const 
     bank->info.zero_rows += (int64_t)zero;
     if (high > 0 && (high < 0x1p-1000 || high > 0x1p1000))
         return cgam_fail(env, CGAM_E_VALUE,
-                         "%s: the longest memory has norm %.3g; from 3.1e-151 to 3.2e150 can be "
-                         "computed with, so rescale the bank",
+                         "%s: the longest memory has norm %.3g, outside [3.1e-151, 3.2e150]; "
+                         "rescale the bank",
                          name, sqrt(high));
     bank->info.n = n;
     if (!bank->number) bank->whole = n;
@@ -151,8 +151,7 @@ cgam_status cgam_bank_shape(cgam_env *env, const char *name, int64_t n, int64_t 
         return cgam_fail(env, CGAM_E_SHAPE, "%s: a bank of %lld x %lld holds no memory", name,
                          (long long)n, (long long)d);
     if (d > INT32_MAX / 2)
-        return cgam_fail(env, CGAM_E_SHAPE, "%s: %lld columns are more than the library takes",
-                         name, (long long)d);
+        return cgam_fail(env, CGAM_E_SHAPE, "%s: too many columns, %lld", name, (long long)d);
     return cgam_blas_check_space(env);
 }
 
@@ -205,7 +204,7 @@ cgam_status cgam_bank_load(cgam_env *env, const char *path, const cgam_bank_opts
     if (packed && o.ranks) {
         cgam_packed_free(packed);
         return cgam_fail(env, CGAM_E_UNSUPPORTED,
-                         "%s: a packed bank is for one process; ranks take its rows as .npy", path);
+                         "%s: packed banks do not work over ranks; give the rows as .npy", path);
     }
     if (status != CGAM_OK || packed)
         return status == CGAM_OK ? cgam_packed_bank(packed, path, &o, out) : status;

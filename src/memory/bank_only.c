@@ -163,7 +163,7 @@ static cgam_status mask_by_array(cgam_env *env, const char *path, int64_t n, uin
         status = cgam_fail(env, CGAM_E_SHAPE, "%s: 1 dimension is expected, this array has %d",
                            path, a.ndim);
     else if (a.whole == 'b' && a.size != n)
-        status = cgam_fail(env, CGAM_E_SHAPE, "%s: %lld booleans, memories are %lld", path,
+        status = cgam_fail(env, CGAM_E_SHAPE, "%s: %lld booleans for %lld memories", path,
                            (long long)a.size, (long long)n);
     else if (a.whole != 'b' && !whole)
         status = cgam_fail(env, CGAM_E_VALUE, "%s: booleans or integers are expected, not %s", path,
@@ -177,7 +177,7 @@ static cgam_status mask_by_array(cgam_env *env, const char *path, int64_t n, uin
         if (v >= 0 && v < (double)n) set_bit(mask, (int64_t)v);
         else
             status = cgam_fail(env, CGAM_E_VALUE,
-                               "%s: memory %.0f at place %lld, memories are 0 to %lld", path, v,
+                               "%s: no memory %.0f (at position %lld; valid: 0 to %lld)", path, v,
                                (long long)i, (long long)n - 1);
     }
     cgam_array_close(env, &a);
@@ -189,14 +189,14 @@ static cgam_status mask_by_names(cgam_env *env, const char *path, int64_t n,
 {
     cgam_row_names *only;
     if (!names)
-        return cgam_fail(env, CGAM_E_ARG, "%s: names of memories, but the bank has none", path);
+        return cgam_fail(env, CGAM_E_ARG, "%s: lists names, but the bank has no names", path);
     cgam_status status = cgam_row_names_load(env, path, &only);
     if (status != CGAM_OK) return status;
     for (int64_t k = 0; k < only->count && status == CGAM_OK; k++) {
         int64_t row = cgam_row_names_find(names, only->name[k]);
         if (row < 0 || row >= n)
-            status = cgam_fail(env, CGAM_E_VALUE, "%s: line %lld: no memory is called '%.40s'",
-                               path, (long long)k + 1, only->name[k]);
+            status = cgam_fail(env, CGAM_E_VALUE, "%s: line %lld: no memory named '%.40s'", path,
+                               (long long)k + 1, only->name[k]);
         for (; status == CGAM_OK && row >= 0 && row < n; row = names->next[row]) set_bit(mask, row);
     }
     cgam_row_names_free(only);
@@ -295,7 +295,7 @@ cgam_status cgam_bank_only(const cgam_bank *bank, const uint64_t *mask, cgam_ban
                          "only: some rows of a bank that is spread over ranks");
     for (int64_t i = 0; i < n; i++) count += has_bit(mask, cgam_bank_number(bank, i));
     if (count == 0)
-        return cgam_fail(env, CGAM_E_ARG, "none of the %lld memories is to count", (long long)n);
+        return cgam_fail(env, CGAM_E_ARG, "--only selects none of the %lld memories", (long long)n);
     cgam_bank *some = cgam_zalloc(env, 1, sizeof *some);
     int64_t *at = cgam_alloc(env, (size_t)count, sizeof *at);
     if (some) some->env = env;

@@ -34,8 +34,8 @@ static part *gather_parts(cgam_env *env, cgam_ranks *ranks, part mine, cgam_stat
 static cgam_status check_cpu(cgam_env *env, const part *all, int rank)
 {
     if (strcmp(all[0].cpu, all[rank].cpu) == 0) return CGAM_OK;
-    return cgam_fail(env, CGAM_E_UNSUPPORTED, "the CPU computes as %s, that of rank 0 as %s",
-                     all[rank].cpu, all[0].cpu);
+    return cgam_fail(env, CGAM_E_UNSUPPORTED, "this CPU uses %s, rank 0 uses %s", all[rank].cpu,
+                     all[0].cpu);
 }
 
 enum { LOOKED_AT = 64 };
@@ -70,7 +70,7 @@ static cgam_status check_same_files(cgam_env *env, const cgam_shards *shards, cg
                            (long long)mine.d, cgam_word(cgam_dtype_words, (cgam_dtype)first->dtype),
                            (long long)first->n, (long long)first->d);
     else if (mine.print != first->print)
-        status = cgam_fail(env, CGAM_E_VALUE, "%s: other numbers than in the file of rank 0", name);
+        status = cgam_fail(env, CGAM_E_VALUE, "%s: numbers differ from the file of rank 0", name);
     cgam_free(env, all);
     return status;
 }

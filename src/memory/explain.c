@@ -21,7 +21,7 @@ cgam_status cgam_recall_parts(const cgam_recall *plan, const double *q, const do
     double lambda = plan->opts.lambda;
     for (int64_t i = 0; i < count; i++)
         if (cgam_bank_place(bank, index[i]) < 0)
-            return cgam_fail(env, CGAM_E_ARG, "memory %lld: memories are 0 to %lld",
+            return cgam_fail(env, CGAM_E_ARG, "no memory %lld (valid: 0 to %lld)",
                              (long long)index[i], (long long)bank->whole - 1);
     double *row = cgam_alloc(env, (size_t)d, sizeof *row);
     int64_t apart = cgam_vec_size(&bank->Z);

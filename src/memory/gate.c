@@ -300,11 +300,10 @@ cgam_status cgam_gate_new(const cgam_bank *bank, double alpha, const cgam_gate_o
     } else if (gate->a * bank->info.norm_max * bank->info.norm_max < 1) {
         gate->info.iterative = true; /* D > 0, so A is positive definite: conjugate gradients */
     } else {
-        status =
-            cgam_fail(env, CGAM_E_NOMEM,
-                      "the gate operator needs a system of %.0f MiB, %.0f MiB may be used, and "
-                      "alpha = %g >= 1 / max |memory|^2 rules out conjugate gradients",
-                      bytes / 0x1p20, limit / 0x1p20, alpha);
+        status = cgam_fail(env, CGAM_E_NOMEM,
+                           "the gate operator needs %.0f MiB (limit: %.0f MiB), and conjugate "
+                           "gradients need alpha below 1 / max |memory|^2; alpha is %g",
+                           bytes / 0x1p20, limit / 0x1p20, alpha);
         goto fail;
     }
     status = classify(gate, &spec);

@@ -386,12 +386,12 @@ cgam_status cgam_landscape_find(const cgam_recall *plan, const double *q, const 
     cgam_env *env = plan->bank->env;
     int64_t n = plan->bank->Z.n;
     if (plan->opts.mode != CGAM_COUPLED)
-        return cgam_fail(env, CGAM_E_ARG, "a landscape is that of mode coupled, not of mode %s",
+        return cgam_fail(env, CGAM_E_ARG, "landscape requires mode coupled, not %s",
                          cgam_word(cgam_mode_words, plan->opts.mode));
     if (cgam_recall_sparse(plan))
-        return cgam_fail(env, CGAM_E_ARG, "a landscape is that of softmax, not of entmax");
+        return cgam_fail(env, CGAM_E_ARG, "landscape requires activation softmax");
     if (!plan->gate->A)
-        return cgam_fail(env, CGAM_E_NOMEM, "a landscape needs the gate operator factored");
+        return cgam_fail(env, CGAM_E_NOMEM, "landscape requires a factored gate operator");
     if (o.starts < 0) return cgam_fail(env, CGAM_E_ARG, "%lld random starts", (long long)o.starts);
     search x = {.plan = plan,
                 .n = n,

@@ -171,7 +171,7 @@ static cgam_status load_names(change *c, const char *path, int64_t rows)
     cgam_status status = cgam_row_names_load(c->env, path, &c->new_names);
     if (status == CGAM_OK && cgam_row_names_count(c->new_names) != rows)
         status =
-            cgam_fail(c->env, CGAM_E_SHAPE, "%s: %lld names, rows are %lld", cgam_path_tail(path),
+            cgam_fail(c->env, CGAM_E_SHAPE, "%s: %lld names for %lld rows", cgam_path_tail(path),
                       (long long)cgam_row_names_count(c->new_names), (long long)rows);
     return status;
 }
@@ -180,18 +180,17 @@ static cgam_status load_names(change *c, const char *path, int64_t rows)
 static cgam_status check_opts(cgam_env *env, const cgam_pack_opts *o, const char *path)
 {
     if (!cgam_path_ends(path, ".safetensors"))
-        return cgam_fail(env, CGAM_E_ARG, "out is %s, a packed bank ends in .safetensors",
+        return cgam_fail(env, CGAM_E_ARG, "out is %s; a packed bank must end in .safetensors",
                          cgam_path_tail(path));
     if (o->dtype > (int)CGAM_BF16)
         return cgam_fail(env, CGAM_E_ARG, "a bank cannot hold %s",
                          cgam_word(cgam_dtype_words, (cgam_dtype)o->dtype));
     if (o->alphas < 0 || o->alphas > CGAM_PACK_ALPHAS_MAX)
-        return cgam_fail(env, CGAM_E_ARG, "%lld alpha, at most %d can be kept",
-                         (long long)o->alphas, CGAM_PACK_ALPHAS_MAX);
+        return cgam_fail(env, CGAM_E_ARG, "%lld values of alpha (at most %d)", (long long)o->alphas,
+                         CGAM_PACK_ALPHAS_MAX);
     for (int64_t k = 0; k < o->alphas; k++)
         if (!(o->alpha[k] > 0 && isfinite(o->alpha[k])))
-            return cgam_fail(env, CGAM_E_ARG, "alpha is %g, only those above 0 are factored",
-                             o->alpha[k]);
+            return cgam_fail(env, CGAM_E_ARG, "alpha is %g, it must be above 0", o->alpha[k]);
     return CGAM_OK;
 }
 
@@ -287,7 +286,7 @@ cgam_status cgam_pack_put(cgam_env *env, const char *path, const char *from, int
     cgam_status status = begin_change(env, path, from, &c);
     if (status == CGAM_OK) status = open_source(&c, from);
     if (status == CGAM_OK && c.source.rows != count)
-        status = cgam_fail(env, CGAM_E_SHAPE, "%s: %lld rows, %lld are to be replaced",
+        status = cgam_fail(env, CGAM_E_SHAPE, "%s: %lld rows for %lld to replace",
                            cgam_path_tail(from), (long long)c.source.rows, (long long)count);
     if (status == CGAM_OK) by = cgam_alloc(env, (size_t)c.old->live, sizeof *by);
     if (status == CGAM_OK && !by) status = cgam_fail_nomem(env, "rows of a bank");
@@ -323,7 +322,7 @@ static cgam_status drop_rows(change *c, const uint64_t *mask)
     if (status == CGAM_OK) status = write_old_rows(c, from, c->old->live);
     if (status == CGAM_OK && (kept == 0 || kept == c->old->live))
         status = cgam_fail(c->env, CGAM_E_ARG,
-                           kept == 0 ? "%s: no memory would stay" : "%s: no memory would go",
+                           kept == 0 ? "%s: no memory would be left" : "%s: no memory to drop",
                            cgam_path_tail(c->job.path));
     return status == CGAM_OK ? cgam_pack_job_write(&c->job) : status;
 }
@@ -333,7 +332,7 @@ cgam_status cgam_pack_drop(cgam_env *env, const char *path, int64_t bits, const 
     change c;
     cgam_status status = begin_change(env, path, path, &c);
     if (status == CGAM_OK && bits != c.old->n)
-        status = cgam_fail(env, CGAM_E_SHAPE, "a mask of %lld bits, memories are %lld",
+        status = cgam_fail(env, CGAM_E_SHAPE, "a mask of %lld entries for %lld memories",
                            (long long)bits, (long long)c.old->n);
     return end_change(&c, status == CGAM_OK ? drop_rows(&c, mask) : status);
 }

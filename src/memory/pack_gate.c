@@ -123,7 +123,7 @@ static cgam_status restore_gate(const cgam_bank *bank, const double *x, const cg
     if (!(x[REGIME] == CGAM_SUBCRITICAL || x[REGIME] == CGAM_CRITICAL ||
           x[REGIME] == CGAM_SUPERCRITICAL) ||
         !(fabs(x[NEGATIVE]) <= (double)bank->Z.n))
-        return cgam_fail(env, CGAM_E_FORMAT, "packed bank: a gate operator of no regime");
+        return cgam_fail(env, CGAM_E_FORMAT, "packed bank: a gate operator with an invalid regime");
     cgam_gate *gate = cgam_zalloc(env, 1, sizeof *gate);
     if (!gate) return cgam_fail_nomem(env, "a gate operator");
     *gate = (cgam_gate){
@@ -143,7 +143,9 @@ static cgam_status restore_gate(const cgam_bank *bank, const double *x, const cg
     cgam_status status =
         cgam_dplr_restore(env, &spec, kept, &gate->A, coupled ? &gate->small : NULL);
     if (status == CGAM_OK && gate->one_pass && cgam_dplr_dense(gate->A))
-        status = cgam_fail(env, CGAM_E_FORMAT, "packed bank: a gate operator of two kinds");
+        status = cgam_fail(env, CGAM_E_FORMAT,
+                           "packed bank: a gate operator is both dense and "
+                           "by rows");
     if (status == CGAM_OK)
         status = cgam_twins_restore(env, bank->Z.n, p->families, p->family, p->members, p->member,
                                     &gate->twins);
@@ -169,7 +171,7 @@ cgam_status cgam_packed_gate(const cgam_bank *bank, double alpha, const cgam_gat
         if (status != CGAM_OK || !kept.K) return status;
         if (scalars[ALPHA] != alpha)
             return cgam_fail(bank->env, CGAM_E_FORMAT,
-                             "packed bank: a gate operator of another alpha");
+                             "packed bank: a gate operator has the wrong alpha");
         return restore_gate(bank, scalars, &kept, opts->coupled, out);
     }
     return CGAM_OK;

@@ -30,15 +30,15 @@ cgam_status cgam_packed_part(const cgam_packed *p, const char *name, const char 
     *out = NULL;
     if (!t) return CGAM_OK;
     if (strcmp(t->layout.type, type) != 0 || t->layout.ndim != ndim)
-        return fail_format(p, name, "has another type or number of dimensions than it should");
+        return fail_format(p, name, "has the wrong type or number of dimensions");
     for (int k = 0; k < ndim; k++) {
         if (shape[k] >= 0 && shape[k] != t->layout.shape[k])
-            return fail_format(p, name, "has another size than the bank");
+            return fail_format(p, name, "does not have the size of the bank");
         shape[k] = t->layout.shape[k];
     }
     *out = p->file.bytes + p->table.data + t->begin;
     if ((uintptr_t)*out % (uintptr_t)t->layout.item != 0)
-        return fail_format(p, name, "does not lie where numbers can be read");
+        return fail_format(p, name, "is misaligned");
     return CGAM_OK;
 }
 
@@ -56,7 +56,7 @@ static cgam_status read_rows(cgam_packed *p)
     int64_t shape[2] = {-1, -1};
     const void *norm2, *number;
     if (!t || t->layout.whole || t->layout.dtype < 0 || t->layout.dtype > (int)CGAM_BF16)
-        return fail_format(p, "rows", "are missing or of a type that is not handled");
+        return fail_format(p, "rows", "are missing or have an unsupported type");
     p->dtype = (cgam_dtype)t->layout.dtype;
     cgam_status status = require_tensor(p, "rows", t->layout.type, 2, shape, &p->rows);
     if (status == CGAM_OK) status = cgam_bank_shape(p->env, "packed bank", shape[0], shape[1]);
@@ -73,7 +73,7 @@ static cgam_status read_rows(cgam_packed *p)
             return fail_format(p, "norm2", "holds an invalid norm");
     for (int64_t i = 0; p->number && i < p->live; i++)
         if (p->number[i] < 0 || p->number[i] >= p->n || (i > 0 && p->number[i] <= p->number[i - 1]))
-            return fail_format(p, "number", "does not ascend below n");
+            return fail_format(p, "number", "is not ascending below n");
     if (!p->number && p->n != p->live) return fail_format(p, "number", "is missing");
     return CGAM_OK;
 }
@@ -111,7 +111,7 @@ static cgam_status read_notes(cgam_packed *p)
     char *end, key[16];
     p->n = n ? strtoll(n, &end, 10) : -1;
     if (!n || p->n < 1 || p->n > MOST || *end)
-        return fail_format(p, "n", "is no number of memories");
+        return fail_format(p, "n", "is not a valid number of memories");
     if (!normalize || (strcmp(normalize, "yes") != 0 && strcmp(normalize, "no") != 0))
         return fail_format(p, "normalize", "is neither yes nor no");
     p->normalize = strcmp(normalize, "yes") == 0;
@@ -121,7 +121,7 @@ static cgam_status read_notes(cgam_packed *p)
         if (!text) break;
         double alpha = p->alpha[p->alphas] = strtod(text, &end);
         if (end == text || *end || !(alpha > 0 && isfinite(alpha)))
-            return fail_format(p, key, "is no penalty");
+            return fail_format(p, key, "is not a valid penalty");
     }
     return CGAM_OK;
 }
@@ -160,8 +160,10 @@ cgam_status cgam_packed_read(cgam_env *env, const char *name, cgam_file *file, c
     p->file = *file;
     *file = (cgam_file){0};
     if (strcmp(format, CGAM_PACKED_FORMAT) != 0)
-        status = cgam_fail(env, CGAM_E_UNSUPPORTED, "%s: '%.40s' is not handled; '%s' is", name,
-                           format, CGAM_PACKED_FORMAT);
+        status = cgam_fail(env, CGAM_E_UNSUPPORTED,
+                           "%s: unsupported layout '%.40s' (supported: "
+                           "'%s')",
+                           name, format, CGAM_PACKED_FORMAT);
     if (status == CGAM_OK) status = read_notes(p);
     if (status == CGAM_OK) status = read_rows(p);
     if (status == CGAM_OK) status = read_sketch(p);
@@ -250,7 +252,7 @@ cgam_status cgam_pack_names(const cgam_bank *bank, cgam_row_names **out)
     if (!p || !p->names) return CGAM_OK;
     int64_t lines = 0;
     for (int64_t i = 0; i < p->names_size; i++) lines += p->names[i] == '\n';
-    if (lines != p->live) return fail_format(p, "names", "are not as many as the rows");
+    if (lines != p->live) return fail_format(p, "names", "do not match the number of rows");
     return cgam_row_names_read(bank->env, "names", p->names, (size_t)p->names_size, p->number, p->n,
                                out);
 }

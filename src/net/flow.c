@@ -61,10 +61,9 @@ static cgam_status check_opts(const cgam_net *net, const cgam_flow_opts *o)
                          "sample is %g, that is %g samples until %g; at most %d are taken",
                          o->sample, o->t_end / o->sample, o->t_end, CGAM_FLOW_SAMPLES);
     if (o->watch < -1 || o->watch >= net->layers)
-        return cgam_fail(env, CGAM_E_ARG, "layer %d is to be watched, there are %d", o->watch,
-                         net->layers);
+        return cgam_fail(env, CGAM_E_ARG, "cannot watch layer %d of %d", o->watch, net->layers);
     if ((o->stop & CGAM_EVENT_WINNER) && o->watch < 0)
-        return cgam_fail(env, CGAM_E_ARG, "no layer is watched for a winner");
+        return cgam_fail(env, CGAM_E_ARG, "stop at a winner requires a layer to watch");
     return CGAM_OK;
 }
 

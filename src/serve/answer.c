@@ -109,7 +109,7 @@ enum MHD_Result cgam_answer_page(cgam_exchange *exchange, const char *name)
     char path[160];
     snprintf(path, sizeof path, "serve/page/%s", *name ? name : "index.html");
     const cgam_embedded *file = cgam_embedded_find(path);
-    if (!file) return cgam_answer_error(exchange, MHD_HTTP_NOT_FOUND, "no such address");
+    if (!file) return cgam_answer_error(exchange, MHD_HTTP_NOT_FOUND, "not found");
     /* Browsers cache it and revalidate each time. */
     enum { DIGEST = 16 };
     uint8_t digest[DIGEST];

@@ -79,7 +79,7 @@ cgam_status cgam_guard_open(cgam_call *call, cgam_guard *guard)
     if (none) return CGAM_OK;
     cgam_status status = CGAM_OK;
     if (token && strlen(token) > CGAM_TOKEN_MAX)
-        status = cgam_fail(env, CGAM_E_ARG, "token: longer than %d letters", CGAM_TOKEN_MAX);
+        status = cgam_fail(env, CGAM_E_ARG, "token: longer than %d characters", CGAM_TOKEN_MAX);
     else if (token) memcpy(guard->token, token, strlen(token) + 1);
     else if (file) status = read_token(env, file, guard->token);
     else {

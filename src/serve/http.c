@@ -188,7 +188,7 @@ static void find_route(cgam_exchange *exchange, const char *url)
     else if (get) {
         exchange->route = answer_page;
         exchange->below = exchange->path + 1;
-    } else reject(exchange, MHD_HTTP_NOT_FOUND, "no such address");
+    } else reject(exchange, MHD_HTTP_NOT_FOUND, "not found");
 }
 
 static const char *header_value(cgam_exchange *exchange, const char *name)
@@ -237,14 +237,12 @@ static bool is_ambiguous(cgam_exchange *exchange)
     for (int i = 0; i < SINGLES; i++) twice |= h.counts[i] > 1;
     if (twice)
         reject(exchange, MHD_HTTP_BAD_REQUEST,
-               "Content-Length, Transfer-Encoding, Host, Origin and Authorization are given "
-               "once at most, and one of the first two");
+               "duplicate Content-Length, Transfer-Encoding, Host, Origin or Authorization, or "
+               "both of the first two");
     if (h.odd)
-        reject(exchange, MHD_HTTP_BAD_REQUEST,
-               "lines of the head are NAME: VALUE, with no space in or before the name and no "
-               "control characters in the value");
+        reject(exchange, MHD_HTTP_BAD_REQUEST, "malformed header line (expected NAME: VALUE)");
     if (coding && strcasecmp(coding, "chunked") != 0)
-        reject(exchange, MHD_HTTP_BAD_REQUEST, "Transfer-Encoding is chunked, or not given");
+        reject(exchange, MHD_HTTP_BAD_REQUEST, "unsupported Transfer-Encoding (only chunked)");
     return exchange->refused;
 }
 
@@ -265,13 +263,12 @@ static void check_head(cgam_exchange *exchange, const char *url)
     if (inside && !cors && site && strcmp(site, "same-origin") != 0 && strcmp(site, "none") != 0)
         reject(exchange, MHD_HTTP_FORBIDDEN, "requests from pages of other sites are not allowed");
     if (strcmp(exchange->method, "OPTIONS") == 0 && !cors)
-        reject(exchange, MHD_HTTP_NOT_FOUND, "no such address");
+        reject(exchange, MHD_HTTP_NOT_FOUND, "not found");
     else if (inside && strcmp(exchange->method, "OPTIONS") != 0 &&
              !cgam_guard_token(&server->guard, header_value(exchange, "Authorization")))
-        reject(exchange, MHD_HTTP_UNAUTHORIZED, "a token is needed: Authorization: Bearer TOKEN");
+        reject(exchange, MHD_HTTP_UNAUTHORIZED, "a token is required: Authorization: Bearer TOKEN");
     if (atomic_load(&server->draining)) reject(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, ENDS);
-    if (strlen(url) >= sizeof exchange->path)
-        reject(exchange, MHD_HTTP_NOT_FOUND, "no such address");
+    if (strlen(url) >= sizeof exchange->path) reject(exchange, MHD_HTTP_NOT_FOUND, "not found");
     if (!exchange->refused) find_route(exchange, url);
     exchange->events = accept && strstr(accept, "text/event-stream");
 }

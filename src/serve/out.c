@@ -72,7 +72,7 @@ enum MHD_Result cgam_answer_out(cgam_exchange *exchange, const char *path)
     if (fd < 0 || fstat(fd, &st) != 0 || !(S_ISREG(st.st_mode) || S_ISDIR(st.st_mode))) {
         if (fd >= 0) close(fd);
         return cgam_answer_error(exchange, MHD_HTTP_NOT_FOUND,
-                                 root ? "no such address" : "the server has no --root");
+                                 root ? "not found" : "the server has no --root");
     }
     if (S_ISREG(st.st_mode)) return cgam_answer_file(exchange, path, fd, (size_t)st.st_size);
     json_t *doc = json_object();

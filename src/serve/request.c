@@ -138,13 +138,13 @@ static cgam_status file_from_base64(cgam_request *r, const cgam_param *p, const 
 {
     size_t length = json_string_length(value), size = 0;
     const char *text = json_string_value(value), *end = NULL;
-    if (!text) return cgam_fail(r->env, CGAM_E_ARG, "%s: npy is a text in base64", p->name);
+    if (!text) return cgam_fail(r->env, CGAM_E_ARG, "%s: npy must be a base64 string", p->name);
     uint8_t *bytes = alloc_block(r, length / 4 * 3 + 4);
     if (!bytes) return cgam_fail_nomem(r->env, p->name);
     if (sodium_base642bin(bytes, length / 4 * 3 + 4, text, length, "\r\n", &size, &end,
                           sodium_base64_VARIANT_ORIGINAL) != 0 ||
         end != text + length)
-        return cgam_fail(r->env, CGAM_E_FORMAT, "%s: npy is not base64 at letter %zu", p->name,
+        return cgam_fail(r->env, CGAM_E_FORMAT, "%s: npy: invalid base64 at character %zu", p->name,
                          end ? (size_t)(end - text) : (size_t)0);
     *name = add_file(r, p, bytes, size);
     return *name ? CGAM_OK : cgam_fail_nomem(r->env, p->name);
@@ -188,7 +188,7 @@ static cgam_status insert_file_name(cgam_request *r, const cgam_param *p, const 
     if (!hole || !file || parts != 0 || strlen(as) > AS_MAX ||
         strspn(as, letters) != (size_t)(hole - as) || hole[2 + strspn(hole + 2, letters)] ||
         (hole > as && hole[-1] != ':') || (hole[2] && hole[2] != ':'))
-        return cgam_fail(r->env, CGAM_E_ARG, "%s: as is %s with {} in place of FILE", p->name,
+        return cgam_fail(r->env, CGAM_E_ARG, "%s: as must be %s with {} in place of FILE", p->name,
                          p->value);
     *out = json_sprintf("%.*s%s%s", (int)(hole - as), as, name, hole + 2);
     return *out ? CGAM_OK : cgam_fail_nomem(r->env, p->name);
@@ -225,7 +225,7 @@ static cgam_status resolve_id(cgam_request *r, const cgam_param *p, const char *
     const cgam_catalog_entry *t = cgam_catalog_find(r->catalog, p->input, id);
     r->absent = !t;
     if (!t)
-        return cgam_fail(r->env, CGAM_E_NOT_FOUND, "%s: no '%.100s'; GET /api lists what there is",
+        return cgam_fail(r->env, CGAM_E_NOT_FOUND, "%s: no '%.100s'; GET /api lists the ids",
                          p->name, id);
     *out = json_string(t->path);
     return *out ? CGAM_OK : cgam_fail_nomem(r->env, p->name);

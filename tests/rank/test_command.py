@@ -111,7 +111,7 @@ def studies():
     words = ("study", "capacity", "--trials", "2", "--load", "0.5", "--out", "odd", "--bank")
     job = mpirun((1, PROGRAM, *words, "memories.npy"), (1, PROGRAM, *words, "others.npy"))
     out, err = job.communicate(timeout=soon())
-    check(job.returncode == 2 and out == "" and len(ours(err)) == 1 and "rank 1: other options, memories" in err, "memories", err)
+    check(job.returncode == 2 and out == "" and len(ours(err)) == 1 and "rank 1: options, memories" in err, "memories", err)
     check(not os.path.exists("odd/summary.json"), "half a study")
 
 

@@ -175,12 +175,12 @@ def errors_are_documents(s, where):
         (400, 2, "positive definite", "recall",
          {"bank": "Z", "query": [0.0] * 8, "alpha": 9.0, "mode": "coupled"}),
         (400, 2, "memory 40", "recall", {"bank": "Z", "query": "rows:40"}),
-        (400, 2, "no memory is called '/etc/passwd'", "recall", {"bank": "Z", "query": "rows:/etc/passwd"}),
+        (400, 2, "no memory named '/etc/passwd'", "recall", {"bank": "Z", "query": "rows:/etc/passwd"}),
         (400, 2, "no names", "recall", {"bank": "other", "query": "rows:red"}),
         (400, 2, "no names", "bank names", {"bank": [[1.0]]}),
         (403, 2, "path", "bank names", {"bank": "Z", "names": "Z.names"}),
         (403, 2, "path", "recall", {"bank": "Z", "query": "rows:1", "projection": "rows:1"}),
-        (400, 2, "as is", "lm generate", {"prompt": "x", "vector": [{"values": [1], "as": "/etc/passwd,{}"}]}),
+        (400, 2, "as must", "lm generate", {"prompt": "x", "vector": [{"values": [1], "as": "/etc/passwd,{}"}]}),
     ]
     for want, status, piece, verb, options in cases:
         code, got = s.verb(verb, **options)

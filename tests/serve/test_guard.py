@@ -385,7 +385,7 @@ def options(where):
         if words:
             refuse(2, words, "serve", "--bank", f"{where}/Z.npy", "--names", f"Z={where}/{name}.names")
     refuse(2, ["no bank 'few'"], "serve", "--bank", f"{where}/Z.npy", "--names", f"{where}/few.names")
-    refuse(2, ["names already"], "serve", "--bank", f"{where}/Z.npy", *["--names", f"{where}/Z.names"] * 2)
+    refuse(2, ["already has names"], "serve", "--bank", f"{where}/Z.npy", *["--names", f"{where}/Z.names"] * 2)
     refuse(2, ["invalid id"], "serve", "--bank", f"a b={where}/Z.npy")
     refuse(2, ["letters"], "serve", "--token", "two words")
     refuse(2, ["x..y"], "serve", "--host", "x..y")

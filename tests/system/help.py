@@ -89,17 +89,17 @@ def slips():
     refuse(2, ["no verb 'recall now'; see: cgam help recall"], "help", "recall", "now")
     refuse(2, ["no verb 'xyzzy'; see: cgam help"], "xyzzy")
     refuse(2, ["no option --aplha; did you mean --alpha?"], "demo", "--aplha", "1")
-    refuse(2, ["--mode: 'cupled' is none of first|coupled|flow|anneal; did you mean coupled?"], "recall",
+    refuse(2, ["--mode: invalid value 'cupled' (valid: first|coupled|flow|anneal); did you mean coupled?"], "recall",
            "--bank", "x", "--query", "y", "--mode", "cupled")
     refuse(2, ["cgam recall: --bank needs a value: FILE[:NAME]"], "recall", "--bank", "--query", "q")
     refuse(2, ["cgam recall: --query is missing"], "recall", "--bank", "b")
     refuse(2, ["cgam demo: --alpha is -1, it must be at least 0"], "demo", "--alpha", "-1")
-    refuse(2, ["cgam recall: --save-p and --save-readout name the same file"], "recall", "--bank",
+    refuse(2, ["cgam recall: --save-p and --save-readout"], "recall", "--bank",
            "b", "--query", "q", "--save-p", "x", "--save-readout", "x")
-    refuse(2, ["--mode: 'a?b' is none of"], "recall", "--bank", "x", "--query", "y", "--mode", "a\nb")
+    refuse(2, ["--mode: invalid value 'a?b'"], "recall", "--bank", "x", "--query", "y", "--mode", "a\nb")
     refuse(2, ["no verb 'a?b?[31m'"], "a\nb\033[31m")
     refuse(2, ["cgam completion: SHELL is missing"], "completion")
-    refuse(2, ["SHELL: 'fishy' is none of bash|zsh|fish; did you mean fish?"], "completion", "fishy")
+    refuse(2, ["SHELL: invalid value 'fishy' (valid: bash|zsh|fish); did you mean fish?"], "completion", "fishy")
 
 
 def full_disk():

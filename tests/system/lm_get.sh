@@ -24,7 +24,7 @@ expect() {
     fi
 }
 
-expect 2 "the program npm is not there" PATH="$scratch/bin"
+expect 2 "the program npm" PATH="$scratch/bin"
 printf '#!/bin/sh\necho "no route to the registry" >&2\nexit 1\n' >"$scratch/bin/npm"
 chmod +x "$scratch/bin/npm"
 expect 3 "no route to the registry" PATH="$scratch/bin:$PATH"

@@ -149,9 +149,9 @@ def main(folder):
     np.save(at("w.npy"), v[:, :18])
     refuse(2, ["vectors of 19 and of 18 numbers"], "lm", "vector", "--from",
            f"{at('v.npy')},{at('w.npy')}:3", "--out", at("x.npy"))
-    refuse(2, ["exclude each other"], "lm", "vector", "--from", at("v.npy"), "--dataset", "facts",
+    refuse(2, ["--contrast, --from or data"], "lm", "vector", "--from", at("v.npy"), "--dataset", "facts",
            "--out", at("x.npy"))
-    refuse(2, ["x.csv", ".gguf, .npy, .safetensors"], "lm", "vector", "--from", at("v.npy"), "--out", at("x.csv"))
+    refuse(2, ["x.csv", ".gguf, .npy or .safetensors"], "lm", "vector", "--from", at("v.npy"), "--out", at("x.csv"))
     refuse(2, ["no_such.gguf"], "lm", "vector", "--from", at("no_such.gguf"), "--out", at("x.npy"))
     open(at("t.gguf"), "w").write("not a vector")
     refuse(2, ["t.gguf: not a GGUF file"], "lm", "vector", "--from", at("t.gguf"), "--out", at("x.npy"))

@@ -92,7 +92,7 @@ static cgam_status draw_one(void *arg, int64_t i)
         path_of(path, j->folder, PREFIX, figure->name, kinds[k]);
         path_of(to, j->folder, "", figure->name, kinds[k]);
         if (fine && status == CGAM_OK && !whole(path, endings[k]))
-            status = cgam_fail(j->env, CGAM_E_IO, "%s: cannot write: the picture is not whole",
+            status = cgam_fail(j->env, CGAM_E_IO, "%s: cannot write: the picture is incomplete",
                                cgam_path_tail(to));
         if (fine && status == CGAM_OK && rename(path, to) != 0)
             status = cgam_fail(j->env, CGAM_E_IO, "%s: cannot write: %s", cgam_path_tail(to),

@@ -40,11 +40,9 @@ static cgam_status tokenize_words(const cgam_lm_study *study, const cgam_lm_task
             if (a->first[j] == a->first[i]) a->heads[i] = -1;
             if (a->word[i].count == a->word[j].count &&
                 same_tokens(&a->word[i], &a->word[j], a->word[i].count))
-                return cgam_fail(
-                    a->env, CGAM_E_ARG,
-                    "the answers '%s' and '%s' are the same tokens: nothing tells them "
-                    "apart",
-                    task->eval->label[j].word, word);
+                return cgam_fail(a->env, CGAM_E_ARG,
+                                 "the answers '%s' and '%s' are the same tokens",
+                                 task->eval->label[j].word, word);
         }
     }
     for (int64_t i = 0; i < a->queries && status == CGAM_OK; i++)
@@ -130,8 +128,8 @@ cgam_status cgam_answers_states(const cgam_answers *answers, cgam_lm_study *stud
     *out = NULL;
     if ((double)(answers->queries + endings) * (double)one * sizeof **out > (double)bytes_max)
         return cgam_fail(answers->env, CGAM_E_ARG,
-                         "answer sequence: %lld queries after %lld beginnings of answers have more "
-                         "than 6 GB of states; take fewer queries, answer distinct or first",
+                         "answer sequence: %lld queries with %lld answer prefixes need more "
+                         "than 6 GB of states; use fewer queries, or answer distinct or first",
                          (long long)answers->queries, (long long)each);
     cgam_lm_ending *ending = cgam_alloc(answers->env, (size_t)endings + 1, sizeof *ending);
     if (!ending) return cgam_fail_nomem(answers->env, "answers");

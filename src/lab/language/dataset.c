@@ -83,7 +83,7 @@ static cgam_status declare_labels(cgam_dataset *set, const char *labels)
                              labels);
         status = add_label(set, at, equal, at + equal + 1, length - equal - 1);
         if (status == CGAM_OK && find_label(set, set->label[set->labels - 1].key) + 1 < set->labels)
-            status = cgam_fail(set->env, CGAM_E_ARG, "labels '%s': %s is there twice", labels,
+            status = cgam_fail(set->env, CGAM_E_ARG, "labels '%s': duplicate %s", labels,
                                set->label[set->labels - 1].key);
         at += length + (at[length] == ',');
     }
@@ -155,8 +155,8 @@ cgam_status cgam_dataset_shipped(cgam_env *env, const char *name, const char *la
     }
     if (!format)
         return cgam_fail(env, CGAM_E_NOT_FOUND,
-                         "no set '%s' comes with cgam; there are facts, languages, sentiment and "
-                         "the tasks antonyms, plurals, ..",
+                         "no shipped data set '%s' (there are facts, languages, sentiment and "
+                         "tasks such as antonyms and plurals)",
                          name);
     snprintf(path, sizeof path, "lab/language/shipped/%s.tsv",
              strcmp(name, "capitals") == 0 ? "facts" : name);
@@ -261,7 +261,7 @@ static cgam_status next_record(set_reader *r, bool *more)
     size_t end = r->at;
     for (bool quoted = false; end < size && (quoted || bytes[end] != '\n'); end++) {
         if (bytes[end] == '"') quoted = !quoted;
-        if (end - r->at > LINE_MAX_BYTES) return fail_at_line(r, "the record has no end");
+        if (end - r->at > LINE_MAX_BYTES) return fail_at_line(r, "the record does not end");
     }
     cgam_status status = reserve_text(r, end - r->at + 2);
     if (status != CGAM_OK) return status;
@@ -415,7 +415,8 @@ static cgam_status read_pairs(set_reader *r)
         const char *input = json_string_value(json_object_get(pair, "input"));
         const char *output = json_string_value(json_object_get(pair, "output"));
         if (!input || !output)
-            status = fail_at_line(r, input ? "no text named output" : "no text named input");
+            status =
+                fail_at_line(r, input ? "no string under \"output\"" : "no string under \"input\"");
         else status = add_example(r->set, r->where, input, output);
         if (status == CGAM_OK && i % 4096 == 0 && cgam_interrupted(r->set->env))
             status = CGAM_E_INTERRUPTED;
@@ -500,8 +501,7 @@ cgam_status cgam_dataset_read(cgam_env *env, const char *name, const char *where
     const format *f = format_named(name);
     if (!f) return cgam_fail(env, CGAM_E_ARG, "no format '%s' of datasets", name);
     if (f->facts && labels)
-        return cgam_fail(env, CGAM_E_ARG, "labels: %s is a set of facts, which has no classes",
-                         where);
+        return cgam_fail(env, CGAM_E_ARG, "labels: %s is a set of facts and has no classes", where);
     set_reader r = {.name = where, .file = *file};
     if (file->size >= 3 && memcmp(file->bytes, "\xef\xbb\xbf", 3) == 0) /* byte order mark */
         r.file = cgam_file_borrow(file->bytes + 3, file->size - 3);

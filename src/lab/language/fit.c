@@ -181,7 +181,7 @@ cgam_status cgam_ridge_new(cgam_env *env, int64_t n, int64_t d, const double *x,
         return cgam_fail(env, CGAM_E_ARG, "%lld pairs of width %lld are too few to fit",
                          (long long)n, (long long)d);
     if (!(o.rho >= 0) || isinf(o.rho))
-        return cgam_fail(env, CGAM_E_ARG, "rho is %g, a number of 0 or more is expected", o.rho);
+        return cgam_fail(env, CGAM_E_ARG, "rho is %g, it must be 0 or more", o.rho);
     cgam_status status = cgam_blas_check_space(env);
     if (status != CGAM_OK) return status;
     cgam_ridge *r = cgam_zalloc(env, 1, sizeof *r);

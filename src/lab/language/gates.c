@@ -201,7 +201,7 @@ static cgam_status read_scores(const cgam_gates_asked *a, int64_t i, const doubl
     cgam_softmax all = cgam_softmax_from(r[to->winner]);
     for (int64_t m = 0; m < n; m++) cgam_softmax_take(&all, 1, r[m]);
     if (!isfinite(all.top) || !isfinite(all.sum))
-        return cgam_fail(a->gates->bank->env, CGAM_E_VALUE, "a score is no number");
+        return cgam_fail(a->gates->bank->env, CGAM_E_VALUE, "a score is not finite");
     to->p = 1 / all.sum;
     to->log_neff_entropy = cgam_softmax_entropy(&all);
     to->log_neff_ipr = 2 * log(all.sum) - log(all.squares);

@@ -35,8 +35,8 @@ cgam_status cgam_judge_open(cgam_lm_study *study, cgam_lm_answer how, cgam_judge
     if (status == CGAM_OK && out->counted == 0)
         status =
             cgam_fail(study->env, CGAM_E_ARG,
-                      "answer first: every answer begins as another one does; take distinct or "
-                      "sequence");
+                      "answer first: all answers share a first token with another; use distinct "
+                      "or sequence");
     if (status != CGAM_OK) cgam_judge_close(out);
     return status;
 }

@@ -202,7 +202,7 @@ static cgam_status list_tasks(suite *s, const char *words)
     if (s->shipped) return status;
     DIR *dir = opendir(words);
     if (!dir)
-        return cgam_fail(s->env, CGAM_E_NOT_FOUND, "suite: %s is neither shipped nor a folder",
+        return cgam_fail(s->env, CGAM_E_NOT_FOUND, "suite: %s is not shipped and not a folder",
                          cgam_path_tail(words));
     for (const struct dirent *one = readdir(dir); one && status == CGAM_OK; one = readdir(dir))
         if (one->d_name[0] != '.' && cgam_path_ends(one->d_name, ".json"))
@@ -268,7 +268,7 @@ cgam_status cgam_lm_inject_suite(cgam_env *env, const cgam_lm_study_opts *study,
     cgam_lm_study_opts o = study ? *study : cgam_lm_study_opts_default();
     *out = NULL;
     if (o.dataset || o.eval || o.train)
-        return cgam_fail(env, CGAM_E_ARG, "suite and data exclude each other");
+        return cgam_fail(env, CGAM_E_ARG, "give suite or data, not both");
     cgam_lm_result *r;
     cgam_status status = cgam_lm_result_empty(env, &r);
     if (status != CGAM_OK) return status;

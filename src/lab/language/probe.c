@@ -288,7 +288,7 @@ cgam_status cgam_lm_probe(cgam_lm_study *study, cgam_lm_result **out)
     cgam_lm_result *r;
     *out = NULL;
     if (study->task.eval->facts)
-        return cgam_fail(study->env, CGAM_E_ARG, "a probe needs classes; %s is a set of facts",
+        return cgam_fail(study->env, CGAM_E_ARG, "probe requires classes; %s is a set of facts",
                          study->task.name);
     cgam_status status = cgam_lm_task_label(study, &study->task);
     if (status == CGAM_OK) status = cgam_lm_study_lens(study, &lens);

@@ -231,13 +231,12 @@ static cgam_status cut_template(cgam_prompts *prompts, const char *template)
     const char *x = strstr(template, "{x}"), *y = x ? strstr(x, "{y}") : NULL;
     if (!y)
         return cgam_fail(prompts->env, CGAM_E_ARG,
-                         "template '%.80s': {x} and after it {y} are needed", template);
+                         "template '%.80s': must contain {x} and, after it, {y}", template);
     for (const char *at = template; (at = strchr(at, '{')); at++) {
         size_t name =
             strspn(at + 1, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789");
         if (name > 0 && at[name + 1] == '}' && at != x && at != y)
-            return cgam_fail(prompts->env, CGAM_E_ARG,
-                             "template '%.80s': %.*s is one too many, {x} and {y} are put in once",
+            return cgam_fail(prompts->env, CGAM_E_ARG, "template '%.80s': %.*s occurs twice",
                              template, (int)(name + 2 < 40 ? name + 2 : 40), at);
     }
     size_t between = (size_t)(y - x) - 3;
@@ -312,7 +311,7 @@ static cgam_status fill_pool(cgam_prompts *prompts, const bool *asked)
         int64_t there = used - prompts->class_first[c];
         if (there < needed && status == CGAM_OK)
             status = cgam_fail(prompts->env, CGAM_E_ARG,
-                               "label %s has %lld examples to demonstrate it, %lld are needed",
+                               "label %s has %lld examples for demonstrations, %lld are needed",
                                classes > 1 ? prompts->train->label[c].word : "any",
                                (long long)there, (long long)needed);
     }
@@ -406,7 +405,8 @@ static cgam_status same_labels(cgam_env *env, const cgam_dataset *a, const cgam_
         same = strcmp(a->label[i].word, b->label[i].word) == 0;
     return same ? CGAM_OK
                 : cgam_fail(env, CGAM_E_ARG,
-                            "queries and demonstrations have other labels; name them with labels");
+                            "queries and demonstrations have different labels; map them with "
+                            "labels");
 }
 
 cgam_status cgam_prompts_new(cgam_env *env, const cgam_dataset *eval, const cgam_dataset *train,

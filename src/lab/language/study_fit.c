@@ -272,15 +272,11 @@ static cgam_status check_task(cgam_fitting *f, const cgam_lm_task *task)
         one = label;
     }
     if (one < 0)
-        return cgam_fail(f->env, CGAM_E_ARG,
-                         "%s: none of %lld answers can be told from the others by its first token",
+        return cgam_fail(f->env, CGAM_E_ARG, "%s: the %lld answers share their first tokens",
                          task->name, (long long)task->queries);
     if (!several)
-        return cgam_fail(
-            f->env, CGAM_E_ARG,
-            "%s: the answer of all queries that count is '%s', there is nothing to tell "
-            "apart",
-            task->name, task->eval->label[one].word);
+        return cgam_fail(f->env, CGAM_E_ARG, "%s: all queries have the answer '%s'", task->name,
+                         task->eval->label[one].word);
     return CGAM_OK;
 }
 
@@ -290,7 +286,7 @@ static cgam_status take_task(cgam_fitting *f)
     cgam_lm_study *study = f->study;
     for (int64_t t = 0; t < f->tasks; t++)
         if (strcmp(study->task.source, f->task[t].source) == 0)
-            return cgam_fail(f->env, CGAM_E_ARG, "dataset: %s is given twice", study->task.name);
+            return cgam_fail(f->env, CGAM_E_ARG, "dataset: duplicate %s", study->task.name);
     cgam_status status = cgam_lm_task_label(study, &study->task);
     if (status == CGAM_OK) status = check_task(f, &study->task);
     if (status != CGAM_OK) return status;

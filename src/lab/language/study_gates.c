@@ -357,7 +357,7 @@ static cgam_status check_study(const gating *g)
     if (g->n < QUERIES_LEAST)
         return cgam_fail(g->env, CGAM_E_ARG, "queries: %lld are too few for two halves",
                          (long long)g->n);
-    if (o->no_first && o->no_coupled) return cgam_fail(g->env, CGAM_E_ARG, "modes: none is left");
+    if (o->no_first && o->no_coupled) return cgam_fail(g->env, CGAM_E_ARG, "modes: empty list");
     for (int i = 0; i < 2; i++)
         if (given[i].layer >= g->layers)
             return cgam_fail(g->env, CGAM_E_ARG, "%s is %lld, the model has 0 to %lld",
@@ -400,8 +400,8 @@ static cgam_status begin_trial(gating *g)
     g->tokens = g->trial.answers ? g->trial.answers->first : g->trial.task->tokens;
     if (!cgam_lens_has_norm(g->lens) || (cgam_lens_offset(g->lens) && !cgam_lens_bias(g->lens)))
         return cgam_fail(g->env, CGAM_E_UNSUPPORTED,
-                         "this model's scores are not the products of its unembedding with the "
-                         "final norm alone: its rows are no bank to gate");
+                         "gates do not support this model: its scores are not products of its "
+                         "unembedding and final norm");
     return CGAM_OK;
 }
 

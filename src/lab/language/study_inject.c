@@ -347,7 +347,7 @@ static cgam_status check_study(const injection *t)
     if (t->n < QUERIES_LEAST)
         return cgam_fail(t->env, CGAM_E_ARG, "queries: %lld are too few for two halves",
                          (long long)t->n);
-    if (o->no_add && o->no_replace) return cgam_fail(t->env, CGAM_E_ARG, "kinds: none is left");
+    if (o->no_add && o->no_replace) return cgam_fail(t->env, CGAM_E_ARG, "kinds: empty list");
     for (int64_t i = 0; i < o->layers_count; i++)
         if (o->layers[i] < 0 || o->layers[i] >= t->layers)
             return cgam_fail(t->env, CGAM_E_ARG, "layers: %lld, the model has 0 to %lld",

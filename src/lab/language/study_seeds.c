@@ -70,11 +70,11 @@ static void put_spread(cgam_lm_result *r, int64_t n, const uint64_t *seeds)
 
 cgam_status cgam_lm_seeds_check(cgam_env *env, int64_t n, const uint64_t *seeds)
 {
-    if (n < 2) return cgam_fail(env, CGAM_E_ARG, "seeds: a spread takes two or more");
+    if (n < 2) return cgam_fail(env, CGAM_E_ARG, "seeds: give two or more");
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j < i; j++)
             if (seeds[j] == seeds[i])
-                return cgam_fail(env, CGAM_E_ARG, "seeds: %llu is there twice",
+                return cgam_fail(env, CGAM_E_ARG, "seeds: duplicate %llu",
                                  (unsigned long long)seeds[i]);
     return CGAM_OK;
 }

@@ -407,8 +407,8 @@ static cgam_status choose_lens(cgam_trial *t)
     if (t->opts->lens_given) t->kind = t->opts->lens;
     if (t->kind == CGAM_LENS_GAIN && t->lens->shifted)
         return cgam_fail(t->env, CGAM_E_ARG,
-                         "lens gain: this model adds a bias after its final norm, so no lambda is "
-                         "exact; take norm or raw");
+                         "lens gain: this model adds a bias after its final norm, so lambda is "
+                         "not exact; use norm or raw");
     return CGAM_OK;
 }
 

@@ -37,7 +37,7 @@ static cgam_status open_published(cgam_env *env, const cgam_lm_study_opts *opts,
     char path[1024];
     if (!folder || !folder[0])
         return cgam_fail(env, CGAM_E_NOT_FOUND,
-                         "dataset %s: CGAM_DATA does not name the folder that holds it", name);
+                         "dataset %s: set CGAM_DATA to the folder that contains it", name);
     if (train) snprintf(path, sizeof path, "%s/%s", folder, published[which].eval);
     else
         snprintf(path, sizeof path, "%s/%s/%s.jsonl", folder, published[which].eval,
@@ -54,8 +54,8 @@ static cgam_status open_data(cgam_lm_study *study, const cgam_lm_study_opts *opt
     cgam_lm_task *task = &study->task;
     const char *name = opts->eval ? opts->eval : opts->dataset ? opts->dataset : "sentiment";
     if (opts->dataset && (opts->eval || opts->train))
-        return cgam_fail(env, CGAM_E_ARG, "dataset and eval exclude each other");
-    if (!opts->eval && opts->train) return cgam_fail(env, CGAM_E_ARG, "train needs eval");
+        return cgam_fail(env, CGAM_E_ARG, "give dataset or eval, not both");
+    if (!opts->eval && opts->train) return cgam_fail(env, CGAM_E_ARG, "train requires eval");
     bool relation = !opts->eval && strcmp(name, "lama") == 0;
     snprintf(study->name, sizeof study->name, "%.900s%s%.100s", name, relation ? "-" : "",
              relation ? opts->relation : "");
@@ -392,7 +392,7 @@ cgam_status cgam_lm_answer_tokens(const cgam_lm_study *study, const cgam_prompts
             with = NULL;
         } else
             status = cgam_fail(study->env, CGAM_E_ARG,
-                               "the label '%s' does not begin with a token of its own after '%s'",
+                               "the label '%s' does not begin with a separate token after '%s'",
                                word, cue);
     }
     cgam_lm_tokens_free(study->lm, before);
@@ -403,9 +403,7 @@ cgam_status cgam_lm_answer_tokens(const cgam_lm_study *study, const cgam_prompts
 cgam_status cgam_lm_task_several(const cgam_lm_study *study, const cgam_lm_task *task)
 {
     if (task->labels >= 2) return CGAM_OK;
-    return cgam_fail(study->env, CGAM_E_ARG,
-                     "%s has one answer for all queries: there is nothing to choose between",
-                     task->name);
+    return cgam_fail(study->env, CGAM_E_ARG, "%s has the same answer for all queries", task->name);
 }
 
 static cgam_status first_token(const cgam_lm_study *study, const cgam_prompts *prompts,
@@ -443,9 +441,8 @@ static cgam_status open_answers(const cgam_lm_study *study, bool alike, cgam_lm_
         study->answer_given ? cgam_lm_answer_whole(study->answer) : alike && !task->eval->facts;
     cgam_lm_answer how = study->answer_given ? study->answer : CGAM_ANSWER_SEQUENCE;
     if (study->answer_given && study->answer == CGAM_ANSWER_GENERATE)
-        return cgam_fail(
-            study->env, CGAM_E_ARG,
-            "answer generate: states say how probable answers are, not what is written");
+        return cgam_fail(study->env, CGAM_E_ARG,
+                         "answer generate: this verb scores answers and does not generate text");
     if (!whole) return CGAM_OK;
     cgam_answers *answers = cgam_zalloc(study->env, 1, sizeof *answers);
     if (!answers) return cgam_fail_nomem(study->env, "answers");

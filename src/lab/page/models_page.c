@@ -154,7 +154,7 @@ static cgam_status rewrite(cgam_env *env, const char *folder, const char *path,
         last = to[i] ? to[i] + strlen(marks[i][1]) : NULL;
         if (!last)
             status = cgam_fail(env, CGAM_E_FORMAT,
-                               "%s has no place for language models; make it again with: cgam "
+                               "%s has no section for language models; recreate it with: cgam "
                                "report",
                                cgam_path_tail(path));
         else to[i] = last;

@@ -54,7 +54,7 @@ cgam_status cgam_grid_check(cgam_env *env, const cgam_study_opts *o)
             cgam_fail(env, CGAM_E_ARG, "%lld loads times %lld noise levels, at most %d pairs",
                       (long long)o->load.count, (long long)o->sigma_q.count, CGAM_STREAM_CELLS);
     if (status == CGAM_OK && o->kind == CGAM_STUDY_PHASE && o->x == o->y)
-        status = cgam_fail(env, CGAM_E_ARG, "x and y name the same axis");
+        status = cgam_fail(env, CGAM_E_ARG, "x and y must be different axes");
     return status;
 }
 

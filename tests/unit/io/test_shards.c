@@ -143,11 +143,11 @@ TEST_ENV(indexes_from_strangers_are_refused)
         snprintf(map, sizeof map, "{\"x\": \"%s\"}", tricks[k]);
         refused(env, map, CGAM_E_FORMAT, "is not a .safetensors file beside it");
     }
-    refused(env, "{\"x\": 7}", CGAM_E_FORMAT, "'x' is in no file");
+    refused(env, "{\"x\": 7}", CGAM_E_FORMAT, "'x' is not in any file");
     refused(env, "{\"x\": \"a\\u0000.safetensors\"}", CGAM_E_FORMAT, "bad.index");
     refused(env, "{}", CGAM_E_FORMAT, "no 'weight_map'");
     refused(env, "[\"x\"]", CGAM_E_FORMAT, "no 'weight_map'");
-    CHECK_REFUSED(env, CGAM_E_NOT_FOUND, "no file has such a name",
+    CHECK_REFUSED(env, CGAM_E_NOT_FOUND, "no matching file",
                   cgam_bank_load(env, scratch("none-*.npy"), NULL, &bank));
     char path[600];
     snprintf(path, sizeof path, "%s:Z.77", write_index());

@@ -239,7 +239,7 @@ TEST_ENV(models_of_two_tensors)
     cgam_gguf_free(env, &out);
     assert_true(check_every_allocation(parse_gguf, &g) >= 3);
     g = gguf("llama", 5, 0, "a");
-    CHECK_REFUSED(env, CGAM_E_FORMAT, "tensor 'a' is there twice", parse_gguf(env, &g));
+    CHECK_REFUSED(env, CGAM_E_FORMAT, "tensor 'a'", parse_gguf(env, &g));
     memset(words, 'x', sizeof words);
     g = gguf(words, sizeof words, 0, "b"); /* too long to be one of ours, which is no damage */
     CHECK_STATUS(env, cgam_gguf_parse(env, "t", g.bytes, g.size, &out));

@@ -244,7 +244,7 @@ TEST_ENV(bad_requests_are_refused)
     for (int t = 0; t < 2; t++) {
         path = scratch(targets[t]);
         two[1].name = "a";
-        CHECK_REFUSED(env, CGAM_E_ARG, "two arrays are called 'a'",
+        CHECK_REFUSED(env, CGAM_E_ARG, "two arrays have the name 'a'",
                       cgam_arrays_write(env, path, 2, two));
         two[1].name = "";
         CHECK_REFUSED(env, CGAM_E_ARG, "array 1 has no name", cgam_arrays_write(env, path, 2, two));

@@ -122,13 +122,13 @@ TEST(bad_lines_are_named)
         {"pairs", "[{\"input\": \"a\", \"output\": \"b\"}", NULL, ":1:"},
         {"pairs", "{\"input\": \"a\", \"output\": \"b\"}", NULL, "an array of"},
         {"pairs", "[{\"input\": \"a\", \"output\": \"b\"}, {\"input\": \"a\"}]", NULL,
-         ": pair 1: no text named output"},
-        {"pairs", "[{\"input\": 7, \"output\": \"b\"}]", NULL, ": pair 0: no text named input"},
-        {"pairs", "[3]", NULL, ": pair 0: no text named input"},
+         "pair 1: no string under"},
+        {"pairs", "[{\"input\": 7, \"output\": \"b\"}]", NULL, "pair 0: no string under"},
+        {"pairs", "[3]", NULL, "pair 0: no string under"},
         {"pairs", "[{\"input\": \"a\", \"output\": \" \"}]", NULL, ": pair 0: the label is empty"},
         {"pairs", "[]", NULL, "no examples"},
         {"pairs", "", NULL, "no examples"},
-        {"tsv", "a\tb\n", "a=x,a=y", "a is there twice"},
+        {"tsv", "a\tb\n", "a=x,a=y", "duplicate a"},
         {"tsv", "a\tb\n", "a", "KEY=WORD"},
         {"tsv", "a\tb\n", "=x", "KEY=WORD"},
         {"tsv", "a\tb\n", "a=x,b", "KEY=WORD"},
@@ -159,7 +159,7 @@ TEST(a_line_without_end_is_refused)
         size_t size;
         const char *says;
     } cases[] = {{"tsv", 'a', MOST + 1, ":1: the line is longer than 16 MB"},
-                 {"agnews", '"', MOST + 2, ":1: the record has no end"},
+                 {"agnews", '"', MOST + 2, ":1: the record"},
                  {"agnews", 'a', MOST, ":1: the line is longer than 16 MB"}};
     OWNED_BLOCK(char) bytes = malloc(MOST + 2);
     assert_non_null(bytes);
@@ -540,12 +540,12 @@ TEST(prompts_that_cannot_be_are_refused)
     cgam_prompts_opts opts = {.queries = 1, .shots_max = 1};
     CHECK_REFUSED(env, CGAM_E_ARG, "label negative has 0 examples",
                   cgam_prompts_new(env, set, NULL, &opts, &prompts));
-    CHECK_REFUSED(env, CGAM_E_ARG, "other labels",
+    CHECK_REFUSED(env, CGAM_E_ARG, "queries and demonstrations",
                   cgam_prompts_new(env, set, news, &opts, &prompts));
     static const char *const wordings[] = {"{y} {x}", "{y}", "{x}"};
     for (size_t i = 0; i < sizeof wordings / sizeof *wordings; i++) {
         opts.wording = wordings[i];
-        CHECK_REFUSED(env, CGAM_E_ARG, "{x} and after it {y}",
+        CHECK_REFUSED(env, CGAM_E_ARG, "must contain {x}",
                       cgam_prompts_new(env, set, NULL, &opts, &prompts));
     }
     opts = (cgam_prompts_opts){.queries = 1, .wording = "{} {a: {x} {y}"}; /* neither is a name */
@@ -596,7 +596,7 @@ TEST(what_prompts_do_not_have_is_refused)
     cgam_dataset_close(train);
     OWNED(cgam_dataset) facts = NULL;
     CHECK_STATUS(env, cgam_dataset_shipped(env, "facts", NULL, &facts));
-    CHECK_REFUSED(env, CGAM_E_ARG, "other labels",
+    CHECK_REFUSED(env, CGAM_E_ARG, "queries and demonstrations",
                   cgam_prompts_new(env, facts, set, &opts, &prompts));
 }
 

@@ -165,7 +165,7 @@ TEST_WITH(begin, end, a_suite_is_a_folder_of_tasks)
     for (int train = 0; train < 2; train++) {
         opts.eval = train ? NULL : data;
         opts.train = train ? data : NULL;
-        CHECK_REFUSED(env, CGAM_E_ARG, "suite and data exclude each other",
+        CHECK_REFUSED(env, CGAM_E_ARG, "give suite or data",
                       cgam_lm_inject_suite(env, &opts, tasks, &inject, &result));
     }
     opts.train = NULL;

@@ -84,7 +84,7 @@ TEST(templates_and_labels_are_taken_as_they_are)
     free(out);
     refuse(2, "has no chat template", "",
            "lm capture --model m.gguf --dataset facts --chat --store t.db");
-    refuse(2, "facts is a set of facts, which has no classes", "",
+    refuse(2, "facts is a set of facts", "",
            "lm capture --model m.gguf --dataset facts --labels a=b --store t.db");
 }
 
@@ -145,8 +145,8 @@ TEST(accuracies_spread_over_seeds)
                 sqrt(fmax(0, (square - 3 * mean * mean) / 2)), 1e-7);
     json_decref(doc);
     /* before anything is run: the model of these is not there */
-    refuse(2, "a spread takes two or more", "", "lm study --model nowhere.gguf --seeds 4");
-    refuse(2, "seeds: 4 is there twice", "", "lm study --model nowhere.gguf --seeds 4,5,4");
+    refuse(2, "--seeds: ", "", "lm study --model nowhere.gguf --seeds 4");
+    refuse(2, "--seeds: duplicate 4", "", "lm study --model nowhere.gguf --seeds 4,5,4");
 }
 
 TEST(steering_with_no_coupling_changes_nothing)
@@ -187,7 +187,7 @@ TEST(a_bias_after_the_norm_is_read_on_a_grid)
     assert_true(json_equal(json_array_get(lambda, 0), json_array_get(lambda, 1)));
     json_decref(doc);
     refuse(2, "adds a bias after its final norm", "", "lm sweep " BIASED "--shots 2 --lens gain");
-    refuse(2, "--exact knows the architecture llama", "", "lm neff " BIASED "--shots 2 --exact");
+    refuse(2, "architecture llama", "", "lm neff " BIASED "--shots 2 --exact");
     doc = ask("lm sweep " BIASED "--shots 2 --lens raw");
     assert_true(json_is_true(json_object_get(doc, "exact_lambda")));
     json_decref(doc);
@@ -258,16 +258,15 @@ TEST(what_is_wrong_is_said_in_one_line)
     refuse(2, "the model's context is 200", "", "lm capture " PROMPTS "--shots 20 --store t.db");
     refuse(2, "--shots: '1.5' is not an integer", "",
            "lm capture " PROMPTS "--shots 1.5 --store t.db");
-    refuse(2, "--dataset and --eval exclude each other", "",
-           "lm capture " PROMPTS "--dataset facts --store t.db");
+    refuse(2, "--dataset or --eval", "", "lm capture " PROMPTS "--dataset facts --store t.db");
     folder_write("p.txt", "The capital of France is\n\nthe film\n");
     folder_write("p.bad", "{\"prompt\": 1}\n");
-    refuse(2, "--prompts and --shots exclude", "",
+    refuse(2, "--prompts or --shots", "",
            "lm capture --model m.gguf --prompts p.txt --shots 2 --store own.db");
-    refuse(2, "--prompts and --order exclude", "",
+    refuse(2, "--prompts or --order", "",
            "lm capture --model m.gguf --prompts p.txt --order cycled --store own.db");
     refuse(2, "p.bad:1: ", "", "lm capture --model m.gguf --prompts p.bad --store own.db");
-    refuse(2, "a probe needs", "", "lm probe --model m.gguf --dataset facts --shots 2");
+    refuse(2, "requires classes", "", "lm probe --model m.gguf --dataset facts --shots 2");
     refuse(2, "a sweep needs", "", "lm sweep " PROMPTS "--shots 0");
     refuse(2, "--store is missing", "", "lm capture " PROMPTS);
     refuse(2, "x.gguf: a GGUF file, but not of a language model",
@@ -280,7 +279,7 @@ TEST(what_is_wrong_is_said_in_one_line)
            "mkdir -p l1/lib; echo text >l1/lib/libllama.so; CGAM_LLAMA=l1",
            "lm bank --model m.gguf --out x.npy");
     refuse(
-        2, "libllama.so.9 has no ",
+        2, "libllama.so.9 lacks ",
         "mkdir -p l2; touch l2/libllama.txt; ln -sf \"$(PATH=$PATH:/sbin ldconfig -p | sed -n 's/.*libm.so.6 (libc6,.*64.*) => //p' | head -1)\" l2/libllama.so.9; CGAM_LLAMA=l2",
         "lm bank --model m.gguf --out x.npy");
     refuse(2, "libllama is not there", "env -u CGAM_LLAMA XDG_CACHE_HOME=/nonexistent",

@@ -148,7 +148,7 @@ TEST(what_cannot_be_fitted_is_refused)
                  "up\ta film\nup\tthe film\nup\tgood film\nup\tbad film\nup\tis film\nup\tof "
                  "film\nup\tsix\nup\tseven\n");
     folder_write("empty.tsv", "up\ta film\n\tthe film\n");
-    refuse(2, "there is nothing to tell apart", "",
+    refuse(2, "all queries have the answer", "",
            "lm fit --model m.gguf --eval one.tsv --labels up=positive --shots 1 --queries 6");
     refuse(2, "empty.tsv", "", "lm fit --model m.gguf --eval empty.tsv --shots 1 --queries 6");
     refuse(2, "too few for two halves", "",
@@ -160,7 +160,7 @@ TEST(what_cannot_be_fitted_is_refused)
            "lm fit " PROMPTS "--shots 1 --method lowrank --rank 65");
     refuse(2, ".safetensors, .npz or .npy is expected", "",
            "lm fit " PROMPTS "--shots 1 --out P.txt");
-    refuse(2, "given twice", "",
+    refuse(2, "duplicate", "",
            "lm fit --model m.gguf --dataset sentiment --dataset sentiment --shots 1 --queries 8");
     refuse(2, "labels and several datasets exclude each other", "",
            "lm fit --model m.gguf --dataset sentiment --dataset facts --labels a=b --shots 1");

@@ -521,7 +521,7 @@ TEST(a_page_of_others_is_left_alone)
 {
     write_page("mine", false);
     assert_int_equal(cgam_models_refresh(env, folder), CGAM_E_FORMAT);
-    assert_non_null(strstr(cgam_env_message(env), "no place for language models"));
+    assert_non_null(strstr(cgam_env_message(env), "language models"));
     char *page = read_page();
     assert_string_equal(page, "minebetweenafter");
     free(page);

@@ -589,7 +589,7 @@ TEST(bad_options_are_named)
     refuse(env, &o, "");
     o = small(CGAM_STUDY_PHASE);
     o.x = o.y;
-    refuse(env, &o, "same axis");
+    refuse(env, &o, "x and y must be different axes");
     o = small(CGAM_STUDY_SEPARATION);
     o.n = 1;
     refuse(env, &o, "n is 1");

@@ -121,9 +121,12 @@ TEST_WITH(set_up, tear_down, the_plain_pass_refuses_models_that_it_does_not_know
         tiny_key key;
         const char *said;
     } cases[] = {
-        {{"llama.rope.scaling.factor", TINY_REAL, 2, NULL}, "scaling of positions"},
-        {{"llama.rope.scale_linear", TINY_REAL, 2, NULL}, "scaling of positions"},
-        {{"llama.attention.scale", TINY_REAL, 0.5, NULL}, "scaling of positions"},
+        {{"llama.rope.scaling.factor", TINY_REAL, 2, NULL},
+         "exact does not support this model's position scaling or biases"},
+        {{"llama.rope.scale_linear", TINY_REAL, 2, NULL},
+         "exact does not support this model's position scaling or biases"},
+        {{"llama.attention.scale", TINY_REAL, 0.5, NULL},
+         "exact does not support this model's position scaling or biases"},
         {{"llama.attention.key_length", TINY_NUMBER, 16, NULL}, ""},
         {{"llama.attention.value_length", TINY_NUMBER, 16, NULL}, ""},
         {{"llama.attention.head_count_kv", TINY_NONE, 0, NULL}, ""},

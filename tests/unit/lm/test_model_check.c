@@ -131,7 +131,7 @@ TEST_WITH(read_model, forget_model, a_key_that_cannot_be_is_refused_by_its_name)
          "llama.expert_used_count does not fit the number of experts"},
         {"general", value("general.x", CGAM_GGUF_U32, 1, &two), NULL},
         {"", value("x", CGAM_GGUF_U32, 1, &two), "not of a language model"},
-        {"two\nlines", value("x", CGAM_GGUF_U32, 1, &two), "general.architecture is no word"},
+        {"two\nlines", value("x", CGAM_GGUF_U32, 1, &two), "general.architecture is not a word"},
     };
     CHECK_STATUS(env, check_with("llama", 0, NULL));
     int wrong = 0;

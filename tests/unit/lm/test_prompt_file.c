@@ -52,7 +52,7 @@ TEST(bad_lines_are_named)
         const char *bytes, *words;
     } cases[] = {{"", "p.txt: no prompts"},
                  {"\n \n", "p.txt: no prompts"},
-                 {"fine\n\xff\n", "p.txt:2: bytes that are no text in UTF-8"},
+                 {"fine\n\xff\n", "not valid UTF-8"},
                  {"{\"prompt\": \"a\"}\nplain\n", "p.txt:2:1:"},
                  {"{\"prompt\": \"a\"}\n[1]\n", "p.txt:2: no text under \"prompt\""},
                  {"{\"prompt\": \"\"}\n", "p.txt:1: no text under \"prompt\""},

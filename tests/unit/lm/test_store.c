@@ -287,9 +287,9 @@ static const struct {
     {"PRAGMA user_version = 1", "damaged store"},
     {"UPDATE model SET layers = -7", "a model of -7 layers"},
     {"UPDATE model SET width = 9223372036854775807", "damaged store"},
-    {"CREATE VIEW v AS SELECT 1", "tables that none has"},
-    {"CREATE TRIGGER t AFTER INSERT ON place BEGIN SELECT 1; END", "tables that none has"},
-    {"ALTER TABLE place ADD COLUMN x AS (zeroblob(1000000000))", "tables that none has"},
+    {"CREATE VIEW v AS SELECT 1", "unknown tables"},
+    {"CREATE TRIGGER t AFTER INSERT ON place BEGIN SELECT 1; END", "unknown tables"},
+    {"ALTER TABLE place ADD COLUMN x AS (zeroblob(1000000000))", "unknown tables"},
     {"PRAGMA writable_schema = ON; UPDATE sqlite_master SET sql = 'CREATE TABLE state (a, b'"
      " WHERE name = 'state'",
      "damaged store"}};

@@ -94,7 +94,7 @@ TEST(what_is_no_vector_is_said_in_a_line)
                   cgam_vector_open(env, scratch("c.gguf"), &out));
     tiny_write(scratch("m.gguf"), tiny_shape_default());
     CHECK_REFUSED(env, CGAM_E_FORMAT,
-                  "m.gguf: a file of architecture 'llama', not a control vector",
+                  "architecture 'llama' is not a control vector",
                   cgam_vector_open(env, scratch("m.gguf"), &out));
     CHECK_FAILS(env, CGAM_E_ARG, cgam_vector_open(env, scratch("v.txt"), &out));
     CHECK_FAILS(env, CGAM_E_NOT_FOUND, cgam_vector_open(env, scratch("none.gguf"), &out));
@@ -136,9 +136,9 @@ TEST(sums_are_sums)
     }
     cgam_vector_free(c);
     snprintf(list, sizeof list, "%s:much", scratch("a.npy"));
-    CHECK_REFUSED(env, CGAM_E_ARG, "'much' is no factor", cgam_vector_from(env, list, &c));
+    CHECK_REFUSED(env, CGAM_E_ARG, "'much' is not", cgam_vector_from(env, list, &c));
     snprintf(list, sizeof list, "%s:2x", scratch("a.npy"));
-    CHECK_REFUSED(env, CGAM_E_ARG, "'2x' is no factor", cgam_vector_from(env, list, &c));
+    CHECK_REFUSED(env, CGAM_E_ARG, "'2x' is not", cgam_vector_from(env, list, &c));
     CHECK_FAILS(env, CGAM_E_ARG, cgam_vector_from(env, "", &c));
     char *longest = calloc(1, 8000);
     assert_non_null(longest);

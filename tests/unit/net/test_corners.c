@@ -53,13 +53,12 @@ TEST_ENV(wrong_flows_are_refused_by_name)
     CHECK_REFUSED(env, CGAM_E_ARG, "max_steps is 0", cgam_flow_run(net, 1, x, &f, &r));
     f = cgam_flow_opts_default();
     f.watch = -2;
-    CHECK_REFUSED(env, CGAM_E_ARG, "layer -2 is to be watched, there are 1",
-                  cgam_flow_run(net, 1, x, &f, &r));
+    CHECK_REFUSED(env, CGAM_E_ARG, "cannot watch layer -2 of 1", cgam_flow_run(net, 1, x, &f, &r));
     f.watch = 1;
     CHECK_FAILS(env, CGAM_E_ARG, cgam_flow_run(net, 1, x, &f, &r));
     f.watch = -1;
     f.stop = CGAM_EVENT_WINNER;
-    CHECK_REFUSED(env, CGAM_E_ARG, "no layer is watched for a winner",
+    CHECK_REFUSED(env, CGAM_E_ARG, "stop at a winner requires a layer to watch",
                   cgam_flow_run(net, 1, x, &f, &r));
     CHECK_REFUSED(env, CGAM_E_ARG, "a flow of 0 states over 1 layers",
                   cgam_flow_run(net, 0, x, NULL, &r));

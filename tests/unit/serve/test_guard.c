@@ -134,7 +134,7 @@ TEST(tokens_come_from_words_and_files)
     } cases[] = {
         {"--token,se-cret,--no-token", NULL, 0, "exclude each other"},
         {"--no-token,--host,0.0.0.0", NULL, 0, "requires a loopback host, not 0.0.0.0"},
-        {"--token," LETTERS_300, NULL, 0, "token: longer than 256 letters"},
+        {"--token," LETTERS_300, NULL, 0, "token: longer than 256"},
         {"--token,two words", NULL, 0, "token: letters, digits and"},
         {"--token-file,none", NULL, 0, "none: No such file"},
         {"--token-file,token", "", 0, "token-file: letters, digits and"},
