@@ -219,7 +219,8 @@ TEST_WITH(setup, teardown, what_was_meant_is_guessed)
     refuse(WORDS("f", "--mode="), "mode: invalid value '' (valid: first|coupled|flow)");
     refuse(WORDS("f", "--kinds", "add,replac"),
            "kinds: invalid value 'replac' (valid: add|replace); did you mean replace?");
-    refuse(WORDS("f", "--dataset", "facts,sst2"), "dataset: invalid value 'facts,sst2' (valid: facts|sst2)");
+    refuse(WORDS("f", "--dataset", "facts,sst2"),
+           "dataset: invalid value 'facts,sst2' (valid: facts|sst2)");
 }
 
 TEST_WITH(setup, teardown, too_many_arguments_are_refused)

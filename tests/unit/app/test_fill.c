@@ -40,8 +40,7 @@ static void every_place_is_filled(void **state)
         {"{n=@n?y|n}{n=@x?y|n}", "yn"},
         {"{yes?a\\|b|c} \\{n} one\\\n line", "a|b {n} one line"},
         {"{pairs.0:json}", "[7, 0.5]"},
-        {"{x~_se:.2f} {n~_se} {absent~n} {list.0.p~list.1.p:.2f}",
-         "0.25 ± 0.12 3 - 0.50 ± 0.75"},
+        {"{x~_se:.2f} {n~_se} {absent~n} {list.0.p~list.1.p:.2f}", "0.25 ± 0.12 3 - 0.50 ± 0.75"},
     };
     json_t *doc = json_loads(
         "{\"n\": 3, \"x\": 0.25, \"x_se\": 0.125, \"name\": \"bank\", \"bytes\": 2500000, \"none\": null, \"yes\": true,"

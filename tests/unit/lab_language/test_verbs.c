@@ -282,7 +282,7 @@ TEST(what_is_wrong_is_said_in_one_line)
         2, "libllama.so.9 lacks ",
         "mkdir -p l2; touch l2/libllama.txt; ln -sf \"$(PATH=$PATH:/sbin ldconfig -p | sed -n 's/.*libm.so.6 (libc6,.*64.*) => //p' | head -1)\" l2/libllama.so.9; CGAM_LLAMA=l2",
         "lm bank --model m.gguf --out x.npy");
-    refuse(2, "libllama is not there", "env -u CGAM_LLAMA XDG_CACHE_HOME=/nonexistent",
+    refuse(2, "libllama was not found", "env -u CGAM_LLAMA XDG_CACHE_HOME=/nonexistent",
            "lm bank --model m.gguf --out x.npy");
     /* A disk that fills up: no file may grow beyond 64 KB. */
     refuse(3, "full.db", "export LLVM_PROFILE_FILE=/dev/null; ulimit -f 64;",

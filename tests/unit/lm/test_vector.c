@@ -93,8 +93,7 @@ TEST(what_is_no_vector_is_said_in_a_line)
     CHECK_REFUSED(env, CGAM_E_VALUE, "c.gguf: a number that is not finite at layer 2, column 7",
                   cgam_vector_open(env, scratch("c.gguf"), &out));
     tiny_write(scratch("m.gguf"), tiny_shape_default());
-    CHECK_REFUSED(env, CGAM_E_FORMAT,
-                  "architecture 'llama' is not a control vector",
+    CHECK_REFUSED(env, CGAM_E_FORMAT, "architecture 'llama' is not a control vector",
                   cgam_vector_open(env, scratch("m.gguf"), &out));
     CHECK_FAILS(env, CGAM_E_ARG, cgam_vector_open(env, scratch("v.txt"), &out));
     CHECK_FAILS(env, CGAM_E_NOT_FOUND, cgam_vector_open(env, scratch("none.gguf"), &out));

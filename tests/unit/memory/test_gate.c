@@ -264,7 +264,8 @@ TEST(too_little_memory_means_conjugate_gradients_or_a_message)
         if (cgam_bank_describe(bank).zero_rows < n && n > 1) {
             CHECK_REFUSED(env, CGAM_E_NOMEM, "MiB",
                           cgam_gate_new(bank, 1.01 / largest, &opts, &gate));
-            CHECK_MESSAGE(env, "0 MiB), and conjugate gradients need alpha below 1 / max |memory|^2; alpha");
+            CHECK_MESSAGE(
+                env, "0 MiB), and conjugate gradients need alpha below 1 / max |memory|^2; alpha");
             assert_null(gate);
         }
         dense_reset();

@@ -238,7 +238,8 @@ TEST(what_has_no_landscape_is_refused)
     cgam_recall_opts o = cgam_recall_opts_default();
     cgam_recall *plan = object_recall(env, bank, &o);
     cgam_landscape x;
-    CHECK_REFUSED(env, CGAM_E_ARG, "landscape requires mode coupled, not first", cgam_landscape_find(plan, q, NULL, NULL, &x));
+    CHECK_REFUSED(env, CGAM_E_ARG, "landscape requires mode coupled, not first",
+                  cgam_landscape_find(plan, q, NULL, NULL, &x));
     cgam_recall_free(plan);
     o.mode = CGAM_COUPLED;
     plan = object_recall(env, bank, &o);

@@ -193,9 +193,7 @@ TEST_ENV(names_and_masks_come_from_files)
     for (int before = 0; before < 2; before++) {
         const int64_t wrong[] = {0, before ? -1 : 5};
         CHECK_STATUS(env, cgam_npy_write(env, path, CGAM_I64, 1, shape, wrong));
-        CHECK_REFUSED(env, CGAM_E_VALUE,
-                      before ? "0 to 4)"
-                             : "0 to 4)",
+        CHECK_REFUSED(env, CGAM_E_VALUE, before ? "0 to 4)" : "0 to 4)",
                       cgam_mask_load(env, path, 5, NULL, &mask));
     }
     unlink(path);

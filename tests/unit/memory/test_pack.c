@@ -304,8 +304,7 @@ TEST_ENV(what_does_not_fit_is_refused)
                   cgam_pack_check(plain, &damaged));
     cgam_bank_free(plain);
     uint64_t none[1] = {0}, all[1] = {UINT64_MAX};
-    CHECK_REFUSED(env, CGAM_E_SHAPE, "a mask of",
-                  cgam_pack_drop(env, out, N - 1, none));
+    CHECK_REFUSED(env, CGAM_E_SHAPE, "a mask of", cgam_pack_drop(env, out, N - 1, none));
     CHECK_FAILS(env, CGAM_E_ARG, cgam_pack_drop(env, out, N, none));
     CHECK_FAILS(env, CGAM_E_ARG, cgam_pack_drop(env, out, N, all));
     Z[5 * D + 2] = NAN;
@@ -411,8 +410,7 @@ TEST_ENV(a_header_that_says_something_else_is_refused_with_its_reason)
         {"\"0.05\"", "\"inf\"", "alpha0 is no"},
         {"\"0.05\"", "\"\"", "alpha0 is no"},
         {"\"rows\":{", "\"cols\":{", "rows are missing"},
-        {"\"rows\":{\"dtype\":\"F64\"", "\"rows\":{\"dtype\":\"I64\"",
-         "rows are missing"},
+        {"\"rows\":{\"dtype\":\"F64\"", "\"rows\":{\"dtype\":\"I64\"", "rows are missing"},
         {ROWS "[60,9]", ROWS "[540]", "or number of dimensions"},
         {ROWS "[60,9]", ROWS "[9,60]", "norm2 does not have the size of the bank"},
         {SKETCH "[60,9]", SKETCH "[9,60]", "sketch.rows"},

@@ -62,8 +62,7 @@ TEST_WITH(set_up, tear_down, banks_that_cannot_be_are_refused)
     bank = bank_of();
     CHECK_FAILS(env, CGAM_E_ARG, cgam_bank_row(bank, -1, row));
     CHECK_REFUSED(env, CGAM_E_ARG, "memory 4 of 4", cgam_bank_row(bank, N, row));
-    CHECK_REFUSED(env, CGAM_E_ARG, "none of the 4 memories",
-                  cgam_bank_only(bank, none, &some));
+    CHECK_REFUSED(env, CGAM_E_ARG, "none of the 4 memories", cgam_bank_only(bank, none, &some));
     cgam_bank_free(bank);
     cgam_bank_free(NULL);
 }
@@ -178,8 +177,7 @@ TEST_WITH(set_up, tear_down, questions_that_make_no_sense_are_refused)
     cgam_landscape land;
     CHECK_REFUSED(env, CGAM_E_ARG, "0 to 3)",
                   cgam_recall_parts(first, q, c, NULL, 1, &beyond, &parts));
-    CHECK_REFUSED(env, CGAM_E_ARG, "mode coupled,",
-                  cgam_landscape_find(first, q, c, NULL, &land));
+    CHECK_REFUSED(env, CGAM_E_ARG, "mode coupled,", cgam_landscape_find(first, q, c, NULL, &land));
     CHECK_REFUSED(env, CGAM_E_ARG, "-1 random starts",
                   cgam_landscape_find(coupled, q, c, &(cgam_landscape_opts){.starts = -1}, &land));
     cgam_recall_free(coupled);
@@ -259,8 +257,7 @@ TEST_WITH(set_up, tear_down, formulas_are_refused_what_they_do_not_hold_for)
     CHECK_REFUSED(env, CGAM_E_ARG, "beta is inf", cgam_hopfield_update(bank, INFINITY, q, out));
     CHECK_REFUSED(env, CGAM_E_ARG, "2 or 3 memories, not 1", cgam_plane_new(bank, 1, same, &plane));
     CHECK_FAILS(env, CGAM_E_ARG, cgam_plane_new(bank, 2, beyond, &plane));
-    CHECK_REFUSED(env, CGAM_E_ARG, "0 to 3)",
-                  cgam_plane_new(bank, 2, before, &plane));
+    CHECK_REFUSED(env, CGAM_E_ARG, "0 to 3)", cgam_plane_new(bank, 2, before, &plane));
     CHECK_FAILS(env, CGAM_E_ARG, cgam_plane_new(bank, 2, same, &plane));
     CHECK_REFUSED(env, CGAM_E_ARG, "these memories span no plane",
                   cgam_plane_new(bank, 3, line, &plane));
@@ -281,9 +278,7 @@ TEST_WITH(set_up, tear_down, formulas_are_refused_what_they_do_not_hold_for)
     const double flat[2 * WIDE] = {1}; /* one memory, and one of zeros */
     for (int wide = 0; wide < 2; wide++) {
         OWNED(cgam_bank) two = object_bank(env, 2, wide ? WIDE : 1, flat);
-        CHECK_REFUSED(env, CGAM_E_ARG,
-                      wide ? "2 to 4096 dimensions"
-                           : "principal",
+        CHECK_REFUSED(env, CGAM_E_ARG, wide ? "2 to 4096 dimensions" : "principal",
                       cgam_plane_new(two, 0, NULL, &plane));
         CHECK_REFUSED(env, CGAM_E_ARG, "these memories span no plane",
                       cgam_plane_new(two, 2, line + 1, &plane));

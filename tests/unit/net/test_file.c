@@ -328,8 +328,7 @@ static const struct {
     {IMAGES CONVOLUTION ",\"kernels\":[[[[1]]],[[[1]]]],\"stride_x\":2,\"stride_y\":2}]}",
      "weights are 2 x 4, layers 'to' and 'from' have 8 and 4"},
     /* what comes after the first mistake is not looked at */
-    {SYNAPSE("{\"kind\":\"bilinear\",\"layers\":[\"y\",\"z\"]}"),
-     "layers[0]: no layer named 'y'"},
+    {SYNAPSE("{\"kind\":\"bilinear\",\"layers\":[\"y\",\"z\"]}"), "layers[0]: no layer named 'y'"},
     {SYNAPSE("{\"kind\":\"lowrank\",\"layers\":[\"x\",\"x\"],\"factors\":[true,false]}"),
      "$.synapses[0].factors[0]: must be numbers"},
     {HEAD ",{\"name\":\"y\",\"shape\":2,\"lagrangian\":\"layer_norm\",\"gamma\":[],\"delta\":[]}]}",
