@@ -252,14 +252,15 @@ static int set_word(const cgam_field *f, PyObject *value, int *at)
         }
         word += length + (word[length] == '|');
     }
-    PyErr_Format(PyExc_ValueError, "%s is '%s', none of %s", f->name, text, f->value);
+    PyErr_Format(PyExc_ValueError, "%s: invalid value '%s' (valid: %s)", f->name, text, f->value);
     return -1;
 }
 
 static int set_field(const cgam_field *f, const char *name, PyObject *value, void *into)
 {
     void *at = (char *)into + f->offset;
-    if (f->find && PyUnicode_Check(value)) return set_named(f, value, at);
+    bool by_number = f->find && strcmp(f->member, name) == 0;
+    if (f->find && (PyUnicode_Check(value) || !by_number)) return set_named(f, value, at);
     if (f->kind == CGAM_CHOICE && f->type == CGAM_TYPE_INT && PyUnicode_Check(value))
         return set_word(f, value, at);
     switch (f->type) {
