@@ -1,9 +1,9 @@
 /* ask.h: every verb of the program as a function - options in as one JSON object, its document out
  * as JSON text.
  *
- * This is a door like the command line: the same table of verbs, the same checks of every option,
- * the same document as --json. What a verb computes is found in the other headers, with numbers
- * instead of files; this one is for those who hand requests on.
+ * It has the same table of verbs, the same checks of every option and the same document as --json on
+ * the command line. The other headers compute the same with numbers instead of files; use this one to
+ * forward requests.
  */
 #ifndef CGAM_ASK_H
 #define CGAM_ASK_H
@@ -21,16 +21,16 @@ CGAM_API cgam_ask_opts cgam_ask_opts_default(void);
 
 typedef struct cgam_document {
     char *text;    /* JSON; free it with cgam_text_free */
-    bool negative; /* done, but the answer is no: a check failed, a solve did not converge */
+    bool negative; /* completed with a negative answer: a check failed, a solve did not converge */
 } cgam_document;
 
-/* Runs `verb` ("recall", "lm sweep"). `options` is a JSON object: names as on the command line without
- * the dashes, in upper case for positional arguments; values are numbers, texts, true or false for
- * flags, and arrays of these where an option takes several; false for an option that writes a file or
- * folder leaves that out, its default too; NULL = none. `threads` is checked and
- * otherwise left alone, since the env has its threads already. opts NULL = defaults. Gives *out, {0}
- * after a failure. CGAM_E_ARG for a verb or an option that there is not, with what is near in the
- * message. The verb "help" answers with the table of verbs. */
+/* Runs `verb` ("recall", "lm sweep"). `options` is a JSON object, or NULL = none. Names are those of
+ * the command line without the dashes, in upper case for positional arguments. Values are numbers,
+ * texts, true or false for flags, and arrays of these if an option takes several. For an option that
+ * writes a file or folder, false writes nothing, not even to its default. `threads` is checked and then
+ * ignored, because the env already has its threads. opts NULL = defaults. Gives *out, {0} on failure.
+ * CGAM_E_ARG for an unknown verb or option; the message suggests similar names. The verb "help"
+ * returns the table of verbs. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_ask(cgam_env *env, const char *verb, const char *options,
                                              const cgam_ask_opts *opts, cgam_document *out);
 

@@ -1,10 +1,10 @@
 /* io.h: arrays in files - .npy, .npz, .safetensors and numeric CSV.
  *
- * Whatever enters is taken for hostile: a file that is truncated, too long or lies about itself
- * gives CGAM_E_FORMAT and a message that names file, place and reason. What leaves is written to
- * a temporary name beside the target, synced and renamed, so a target is old or new, never half;
- * a write that fails gives CGAM_E_IO and leaves the target as it was.
- * This header knows nothing of memories and queries.
+ * All input is untrusted: a file that is truncated, too long or inconsistent fails with CGAM_E_FORMAT
+ * and a message that names file, place and reason. Output is written to a temporary name beside the
+ * target, synced and renamed, so the target is the complete old or new file; a failed write returns
+ * CGAM_E_IO and leaves the target unchanged.
+ * This header does not depend on memories or queries.
  */
 #ifndef CGAM_IO_H
 #define CGAM_IO_H
@@ -22,37 +22,34 @@ typedef struct cgam_array {
     int ndim;
     int64_t shape[CGAM_ARRAY_DIMS]; /* row-major */
     int64_t size;                   /* number of elements */
-    const void *data;               /* mapped or owned; do not write */
+    const void *data;               /* mapped or allocated; do not write */
     bool mapped;                    /* true: data are pages of the file itself */
-    char
-        whole; /* what the file has where it was widened: 'b' booleans, 'i', 'u' integers; else 0 */
+    char whole;  /* type in the file if it was widened: 'b' booleans, 'i', 'u' integers; else 0 */
     void *owner; /* private */
 } cgam_array;
 
-/* Opens an array. `path` is FILE or FILE:MEMBER; a member is needed when an .npz or .safetensors
- * file holds more than one array, and a path that exists as it stands is a FILE. "-" is standard
- * input; a pipe is read into memory. .npy and
- * .safetensors are memory-mapped (Fortran order and unaligned data are copied), .npz and CSV are
- * read into memory; CSV gives f64 of two dimensions. Integers of 1 or 2 bytes and booleans come as
- * f32, unsigned ones of 4 or 8 as f64, exactly: CGAM_E_VALUE for one that f64 cannot hold. A mapped file must not be shortened while it
- * is open. An array of no elements is legal here. *out is {0} after a failure; close it with
- * cgam_array_close.
+/* Opens an array. `path` is FILE or FILE:MEMBER. A member is required if an .npz or .safetensors file
+ * holds more than one array; a path that exists is always a FILE. "-" is standard input; a pipe is
+ * read into memory. .npy and .safetensors are memory-mapped (Fortran order and unaligned data are
+ * copied); .npz and CSV are read into memory; CSV gives f64 of two dimensions. Integers of 1 or 2
+ * bytes and booleans are read as f32, unsigned integers of 4 or 8 bytes as f64, exactly: CGAM_E_VALUE
+ * for a value that f64 cannot hold. A mapped file must not be shortened while it is open. An array may
+ * have no elements. *out is {0} on failure; close it with cgam_array_close.
  *   CGAM_E_NOT_FOUND    no such file or member, a directory, no permission
- *   CGAM_E_FORMAT       not what it claims to be      CGAM_E_ARG  several arrays, none named
- *   CGAM_E_UNSUPPORTED  valid, but a type, compression or version that is not read */
+ *   CGAM_E_FORMAT       not what it claims to be      CGAM_E_ARG  several arrays and no member given
+ *   CGAM_E_UNSUPPORTED  valid, but its type, compression or version is not supported */
 CGAM_API CGAM_NODISCARD cgam_status cgam_array_open(cgam_env *env, const char *path,
                                                     cgam_array *out);
-CGAM_API void cgam_array_close(cgam_env *env, cgam_array *array); /* copes with {0} and NULL */
+CGAM_API void cgam_array_close(cgam_env *env, cgam_array *array); /* accepts {0} and NULL */
 
-/* Copies all elements into out[array->size], widened to double. A NaN, an infinity
- * or an i64 that double cannot hold exactly gives CGAM_E_VALUE naming its row and column and `name`
- * (a path, say). */
+/* Copies all elements into out[array->size], widened to double. Fails with CGAM_E_VALUE on a
+ * NaN, an infinity or an i64 that double cannot hold exactly; the message has its row, its column and
+ * `name` (for example a path). */
 CGAM_API CGAM_NODISCARD cgam_status cgam_array_read_f64(cgam_env *env, const cgam_array *array,
                                                         const char *name, double *out);
 
-/* The arrays in a file, one call to `each` per array; a nonzero return stops. `member` is "" where
- * the format has no names (.npy, CSV); `dtype` is a cgam_dtype, or -1 for a type that cannot be
- * opened. */
+/* Lists the arrays in a file, one call to `each` per array; a nonzero return stops. `member` is "" if
+ * the format has no names (.npy, CSV); `dtype` is a cgam_dtype, or -1 for an unsupported type. */
 typedef int (*cgam_array_visit)(void *user, const char *member, int dtype, int ndim,
                                 const int64_t *shape);
 CGAM_API CGAM_NODISCARD cgam_status cgam_array_list(cgam_env *env, const char *path,
