@@ -3,7 +3,7 @@
  *   p = act(beta r)         value  L(beta r) = log sum exp, or max over the simplex of <z, p> + H_A(p)
  *   dp / dr = beta J(p),    J = sum w (diag pi - pi pi'),   pi = w / sum w,   w = p^(2 - A)
  *
- * so that whatever is known of beta (diag p - pp') holds for J with pi for p and beta sum w for beta. */
+ * so results about beta (diag p - pp') also hold for J, with pi for p and beta sum w for beta. */
 #include "memory/results.h"
 #include "memory/stages.h"
 
@@ -67,8 +67,8 @@ cgam_activated cgam_activated_softmax(double beta, double top, double sum)
     return (cgam_activated){.top = top, .sum = sum, .lse = beta * top + log(sum)};
 }
 
-/* Weights by blocks, into p [n] or over and over into a block, their sums added up with the rounding of each
- * addition kept. */
+/* Computes weights block by block, into p [n] or into one block that is reused, and sums them with the rounding error
+ * of each addition kept. */
 static cgam_activated softmax_sums(const cgam_recall *plan, const double *r, double *block,
                                    double *p)
 {

@@ -1,13 +1,13 @@
-/* anneal.c: mode anneal - the branch of fixed points from small beta, where there is one, to the beta asked
- * for (docs/theorems/variational.md, statement 6).
+/* anneal.c: mode anneal - the branch of fixed points from small beta, where the fixed point is unique, to the
+ * requested beta (docs/theorems/variational.md, statement 6).
  *
  * beta goes up by a factor. The scores r at the next one are predicted by the secant in log beta, the
- * fixed point is found from there by the coupled iteration, and the step is kept where it ends near the
- * prediction and the fold margin has neither collapsed nor jumped; else it is halved. What is left when
- * steps are as short as rounding allows is a transition:
+ * fixed point is found from there by the coupled iteration, and the step is kept if it ends near the prediction and
+ * the fold margin has neither collapsed nor jumped; else it is halved. A step that still fails at the shortest length
+ * that rounding allows is a transition:
  *   fold       the branch ends; the iteration has fallen to another, which is followed
- *   pitchfork  the point is still there but no minimum: a symmetry holds it. The branch on which the lowest
- *              of the memories that part gains is followed
+ *   pitchfork  the point still exists but is not a minimum: a symmetry holds the iteration. The branch on
+ *              which the lowest of the memories that separate gains is followed
  *   winner     the leader changes, by crossing scores or at one of the others
  * On large banks, where a margin costs more than a recall, steps are judged by the prediction alone. With
  * entmax the margin jumps wherever a memory joins or leaves the support, and only its sign counts. */
@@ -25,32 +25,30 @@ const char *const cgam_transition_words[] = {"fold", "pitchfork", "winner", NULL
 
 enum {
     STEPS_MAX = 20000,
-    HASTE = 30,      /* iterations before Newton is asked */
-    PATIENCE = 1000, /* iterations of a step: one that crawls past where a branch was is halved */
-    LOOSE_ITER = 100000, /* of what has to end somewhere */
+    HASTE = 30,      /* iterations before Newton is tried */
+    PATIENCE = 1000, /* iterations of a step; a slower one may have passed the end of a branch */
+    LOOSE_ITER = 100000, /* for solves that must converge */
     SHORT_MIN = 4
 };
 static const double LOG_STEP = 0.25, LOG_STEP_LARGE = 0.7, /* the longest step, in log beta */
-    LOG_SHORT = 1e-7,                                      /* where a transition is reported, */
-    LOG_CROSSING = 1e-3,                                   /* and where two scores cross */
+    LOG_SHORT = 1e-7,                                      /* at which a transition is reported, */
+    LOG_CROSSING = 1e-3,                                   /* and at which two scores cross */
     NEAR = 0.05, NEAR_LARGE = 0.25,                        /* max |p - predicted| of a kept step */
-    LOOSE = 1e-10, PART = 0.02,
-                    FALL =
-                        1e-3; /* how far past a fold, where the iteration does not crawl any more */
+    LOOSE = 1e-10, PART = 0.02, FALL = 1e-3; /* past a fold, where the iteration no longer crawls */
 
 typedef struct walk {
     const cgam_recall *plan;
     cgam_settled *m;
     cgam_anneal *out;
-    int64_t n, capacity, marks; /* [n] memories; points and transitions that fit */
+    int64_t n, capacity, marks; /* memories; capacities for points and transitions */
     bool large;
-    double *r[2];   /* [n] scores at the last point and at the one before, */
-    double at[2];   /* and log beta there; at[1] NAN: none */
+    double *r[2];   /* [n] scores at the last point and at the previous one, */
+    double at[2];   /* and log beta there; at[1] NAN: no previous point */
     double *start;  /* [n] */
-    double *near;   /* [7, n] on small banks, else NULL: a start, and Newton's scratch */
+    double *near;   /* [7, n] on small banks, else NULL: a start, and scratch for Newton */
     double *pi;     /* [n] slopes of p, see cgam_recall_slopes */
-    double margin;  /* at the last point; NAN: not known */
-    double ends[2]; /* beta where the branch begins, and the one asked for */
+    double margin;  /* at the last point; NAN: unknown */
+    double ends[2]; /* first beta of the branch, and the requested one */
     int64_t winner;
 } walk;
 
@@ -61,7 +59,7 @@ void cgam_anneal_free(cgam_env *env, cgam_anneal *path)
     *path = (cgam_anneal){0};
 }
 
-/* Makes *list long enough for one more entry; it has `count`. */
+/* Grows *list to hold one more entry after the first `count`. */
 static cgam_status grow_list(cgam_env *env, void **list, size_t size, int64_t count,
                              int64_t *capacity)
 {
@@ -87,7 +85,7 @@ static cgam_status add_transition(walk *w, double log_beta, cgam_transition_kind
     return status;
 }
 
-/* Who leads: the one that did, or the lowest index, as long as rounding could have put another ahead. */
+/* Finds the leader: the previous one, or the lowest index, as long as rounding could have put another first. */
 static cgam_status find_leader(const walk *w, int64_t *out)
 {
     const double *r = w->m->r;
@@ -109,18 +107,18 @@ static double moved_by(const walk *w)
     return cgam_vec_max_diff(&w->plan->bank->Z, w->m->p, w->start);
 }
 
-/* The fixed point at beta from `start`, NULL = where a recall starts, within `most` iterations; 0: to
- * the plan's tolerance, by its own. */
+/* Solves for the fixed point at beta from `start` (NULL: the usual start of a recall), in at most `most` iterations.
+ * most 0: uses the plan's tolerance and limit. */
 static cgam_status solve_at(walk *w, double beta, const double *start, int64_t most)
 {
-    cgam_recall at = *w->plan; /* nothing in a plan but its options knows beta */
+    cgam_recall at = *w->plan; /* no other part of a plan depends on beta */
     at.opts.beta = beta;
     if (most > 0) at.opts.tol = fmax(at.opts.tol, LOOSE);
     if (most > 0) at.opts.max_iter = most;
     return cgam_coupled_solve(&at, 1, w->m, start);
 }
 
-/* The fold margin where m is: an eigenvalue on small banks, else its free lower bound. */
+/* The fold margin at m: an eigenvalue on small banks, else the free lower bound. */
 static cgam_status margin_at(const walk *w, double beta, double *margin)
 {
     const cgam_recall_opts *o = &w->plan->opts;
@@ -133,7 +131,7 @@ static cgam_status margin_at(const walk *w, double beta, double *margin)
     return cgam_rows_status(Z);
 }
 
-/* beta, at the ends to the bit. */
+/* Returns beta; exact at both ends. */
 static double beta_at(const walk *w, double log_beta)
 {
     for (int k = 0; k < 2; k++)
@@ -141,7 +139,7 @@ static double beta_at(const walk *w, double log_beta)
     return exp(log_beta);
 }
 
-/* Keeps m as the last point of the path. */
+/* Appends m to the path as its last point. */
 static cgam_status add_point(walk *w, double log_beta, double margin)
 {
     void *list = w->out->path;
@@ -189,9 +187,9 @@ static cgam_status predict_start(walk *w, double log_beta)
     return cgam_rows_status(Z);
 }
 
-/* The corrector. Where the plain iteration does not get there soon - it crawls where a branch is steep or
- * about to end - Newton goes from the prediction, and is believed where it ends at a minimum beside it; if
- * not, the iteration has the last word. It has the first since Newton keeps no symmetry to the bit. */
+/* The corrector. The plain iteration comes first, since Newton does not preserve symmetries to the bit. If it is slow
+ * - it crawls where a branch is steep or about to end - Newton starts from the prediction, and its point is accepted
+ * if it is a minimum near the prediction. Otherwise the iteration continues to the end. */
 static cgam_status correct_point(walk *w, double beta)
 {
     cgam_status status = solve_at(w, beta, w->start, w->near ? HASTE : PATIENCE);
@@ -211,7 +209,7 @@ static cgam_status correct_point(walk *w, double beta)
     return solve_at(w, beta, beside ? w->near : w->start, PATIENCE);
 }
 
-/* Where two leaders cross between the last point and m: r is taken as linear in log beta. */
+/* Where two leaders cross between the last point and m, with r linear in log beta. */
 static double find_crossing(const walk *w, double log_beta, int64_t now)
 {
     const cgam_rows *Z = &w->plan->bank->Z;
@@ -225,8 +223,8 @@ static double find_crossing(const walk *w, double log_beta, int64_t now)
     return w->at[0] + fmin(fmax(share, 0), 1) * (log_beta - w->at[0]);
 }
 
-/* Past a pitchfork: from the symmetric point, tilted towards the lowest memory that the unstable
- * direction moves, at a beta far enough above for the branches to have parted. */
+/* Continues past a pitchfork: from the symmetric point, tilted towards the lowest memory that the unstable direction
+ * moves, at a beta large enough for the branches to have separated. */
 static cgam_status leave_pitchfork(walk *w, double log_end, double *log_beta, double *margin)
 {
     const cgam_recall_opts *o = &w->plan->opts;
@@ -259,7 +257,7 @@ static cgam_status leave_pitchfork(walk *w, double log_end, double *log_beta, do
     return status == CGAM_OK ? margin_at(w, exp(*log_beta), margin) : status;
 }
 
-/* Past a fold that the iteration still crawls through: on from where it is. */
+/* Continues past a fold that the iteration still crawls through, from its current point. */
 static cgam_status leave_fold(walk *w, double log_end, double *log_beta, double *margin)
 {
     *log_beta = fmin(log_end, *log_beta + FALL);
@@ -268,7 +266,7 @@ static cgam_status leave_fold(walk *w, double log_end, double *log_beta, double 
     return status == CGAM_OK ? margin_at(w, exp(*log_beta), margin) : status;
 }
 
-/* A step that could not be kept however short: what became of the branch. */
+/* Handles a step that failed at the shortest length: finds out what happened to the branch. */
 static cgam_status pass_transition(walk *w, double log_end, double log_beta, double moved,
                                    double margin)
 {
@@ -325,7 +323,8 @@ static cgam_status follow_branch(walk *w, double log_end)
     return status;
 }
 
-/* Where the branch begins: within half the bound of uniqueness, as far as beta allows. */
+/* The first beta of the branch: opts.beta_start if set, else half the bound of uniqueness, at most the requested
+ * beta. */
 static double first_beta(const cgam_recall *plan)
 {
     const cgam_recall_opts *o = &plan->opts;

@@ -223,7 +223,7 @@ cgam_status cgam_dense_net_new(const cgam_bank *bank, double beta, double power,
 
 /* ---- the fast path of the dense associative memory ---------------------------------------------- */
 
-/* a = tanh(beta v) and h = Z a, in room for d + n. */
+/* a = tanh(beta v) and h = Z a, into buffers of d + n. */
 static cgam_status overlap_memories(const cgam_bank *bank, double beta, double power,
                                     const double *v, double **work)
 {

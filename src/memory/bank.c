@@ -1,6 +1,5 @@
-/* bank.c: rows become memories. One pass checks every number and measures every row; a bank that
- * is to be normalised keeps its rows as they are and a factor per row, so that a mapped file stays
- * mapped. */
+/* bank.c: rows become memories. One pass checks every number and computes every norm. A normalised bank keeps the
+ * stored rows and a factor per row, so that a mapped file stays mapped. */
 #include "memory/bank.h"
 #include "memory/pack.h"
 
@@ -45,7 +44,7 @@ static cgam_status survey_rows(void *arg, int64_t from, int64_t to)
     for (int64_t i = from; i < to && status == CGAM_OK; i++) {
         cgam_rows_get(Z, i, 1, row);
         Z->cpu->f64->dot[CGAM_F64](row, Z->d, 1, Z->d, row, &bank->norm2[i]);
-        if (bank->norm2[i] == 0) /* squares that vanish do not make a zero memory */
+        if (bank->norm2[i] == 0) /* squares that underflow do not make a zero memory */
             for (int64_t j = 0; j < Z->d; j++)
                 if (row[j] != 0) bank->norm2[i] = DBL_TRUE_MIN;
         if (isfinite(bank->norm2[i])) continue;
@@ -94,7 +93,7 @@ cgam_status cgam_bank_look(cgam_bank *bank, const char *name)
     const cgam_rows *Z = &bank->Z;
     survey job = {bank, name};
     cgam_status status = cgam_rows_pass(bank->env, Z, survey_rows, &job);
-    if (status == CGAM_E_VALUE) /* the message is of whichever thread came last: find the first */
+    if (status == CGAM_E_VALUE) /* the message came from the last thread: find the first error */
         status = survey_rows(&job, cgam_vec_begin(Z), cgam_vec_end(Z));
     return status;
 }

@@ -1,4 +1,4 @@
-/* bank_only.c: some rows of a bank as a bank - masks, names, and the rows themselves. */
+/* bank_only.c: banks made of some rows of another bank - masks, names, and the rows. */
 #include "memory/bank.h"
 
 #include "io/array.h"
@@ -11,7 +11,7 @@
 struct cgam_row_names {
     cgam_env *env;
     int64_t count, slots;
-    char *text;        /* the lines, each ended by 0 */
+    char *text;        /* the lines, each terminated by 0 */
     const char **name; /* [count] */
     int64_t *table;    /* [slots] lowest rows by the hash of their names, -1 = free */
     int64_t *next;     /* [count] the next row of the same name, -1 = none */
@@ -52,7 +52,7 @@ int64_t cgam_row_names_find(const cgam_row_names *names, const char *name)
 
 int64_t cgam_row_names_next(const cgam_row_names *names, int64_t i) { return names->next[i]; }
 
-/* Cuts names->text [size] into lines, those of the rows number[lines] of `whole`; NULL: of all. */
+/* Cuts names->text [size] into lines, for the rows number[lines] of `whole`; NULL: for all rows. */
 static cgam_status split_lines(cgam_row_names *names, size_t size, const char *path,
                                const int64_t *number, int64_t whole)
 {
@@ -237,7 +237,7 @@ int64_t cgam_bank_place(const cgam_bank *bank, int64_t number)
     return low < bank->Z.n && bank->number[low] == number ? low : -1;
 }
 
-/* The sketch of the rows taken; at [n]: where they are in the other. */
+/* Copies the sketch of the selected rows; at [n]: their rows in the other bank. */
 static cgam_status take_sketch(const cgam_bank *bank, const int64_t *at, cgam_bank *out)
 {
     cgam_env *env = bank->env;
@@ -266,7 +266,7 @@ static cgam_status take_sketch(const cgam_bank *bank, const int64_t *at, cgam_ba
     return CGAM_OK;
 }
 
-/* Rows at[n], borrowed where they lie side by side. */
+/* Makes the rows at[n]: borrowed if they are contiguous, else copied. */
 static cgam_status take_rows(const cgam_bank *bank, const int64_t *at, cgam_bank *out)
 {
     const cgam_rows *Z = &bank->Z;

@@ -1,4 +1,4 @@
-/* bank_ranks.c: banks whose rows come from several ranks: given by each, or of a file that all of them see. */
+/* bank_ranks.c: banks whose rows come from several ranks: given by each, or read from a file that all ranks see. */
 #include "memory/bank.h"
 
 #include "num/ranks.h"
@@ -6,14 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a rank says of its part. */
+/* What a rank reports about its part. */
 typedef struct part {
     int64_t n, d, dtype;
     uint64_t print;
     char cpu[32];
 } part;
 
-/* What all ranks say; free it with cgam_free. NULL: *status says why. */
+/* Gathers the reports of all ranks; free them with cgam_free. NULL: *status has the reason. */
 static part *gather_parts(cgam_env *env, cgam_ranks *ranks, part mine, cgam_status *status)
 {
     size_t count = (size_t)ranks->ranks;
@@ -30,7 +30,7 @@ static part *gather_parts(cgam_env *env, cgam_ranks *ranks, part mine, cgam_stat
     return NULL;
 }
 
-/* Bits are those of the loops that a CPU takes. */
+/* Fails unless all ranks use the same CPU loops, since results depend on them to the bit. */
 static cgam_status check_cpu(cgam_env *env, const part *all, int rank)
 {
     if (strcmp(all[0].cpu, all[rank].cpu) == 0) return CGAM_OK;
@@ -40,7 +40,7 @@ static cgam_status check_cpu(cgam_env *env, const part *all, int rank)
 
 enum { LOOKED_AT = 64 };
 
-/* A number that tells files apart: of rows from all over the bank. */
+/* A fingerprint of a file, from rows all over the bank. */
 static uint64_t fingerprint_of(const cgam_shards *s)
 {
     size_t bytes = (size_t)s->d * cgam_dtype_size(s->dtype);
@@ -91,7 +91,7 @@ cgam_status cgam_bank_take_rows(cgam_bank *bank, cgam_shards *shards, const cgam
         if (status != CGAM_OK) return status;
     }
     if (bank->Z.shard) bank->Z.shard->first = begin;
-    if (shards->count == 1) { /* the bank takes the array over */
+    if (shards->count == 1) { /* the bank takes ownership of the array */
         bank->Z.data = cgam_shards_row(shards, begin < end ? begin : 0, &array);
         bank->array = shards->arrays[0];
         shards->arrays[0] = (cgam_array){0};
@@ -110,14 +110,15 @@ typedef struct giving {
     cgam_ranks *ranks;
     const part *all;
     int64_t n, d;
-    const char *data; /* ours */
+    const char *data; /* of this rank */
     size_t step, row; /* bytes from row to row there, and of a row */
-    char *to;         /* rows [begin, end) of all go here */
-    char *buffer;     /* for those on their way to another */
+    char *to;         /* destination of rows [begin, end) of all */
+    char *buffer;     /* for rows on their way to another rank */
     int64_t begin, end;
 } giving;
 
-/* Rows [from, to) of all, which rank `source` gave, to whom they belong; all take part in the same order. */
+/* Sends rows [from, to) of all, which rank `source` gave, to the ranks that keep them. All ranks call it in the same
+ * order. */
 static bool pass_rows(const giving *g, int source, int64_t given, int target, int64_t from,
                       int64_t to)
 {
@@ -132,7 +133,7 @@ static bool pass_rows(const giving *g, int source, int64_t given, int target, in
                         : g->ranks->receive(g->ranks->user, source, into, bytes);
 }
 
-/* Every rank gets the rows that it is to have. */
+/* Distributes the rows, so that every rank has the rows it keeps. */
 static cgam_status spread_rows(cgam_env *env, const giving *g)
 {
     int ranks = g->ranks->ranks;

@@ -1,4 +1,4 @@
-/* certify.c: what can be promised about a recall, and what the promise costs.
+/* certify.c: certificates of a recall, and what they cost.
  *
  * Free, from eta <= eta_min(A) (see gate.h) and p:
  *     |diag p - pp'| <= 2 max p_i (1 - p_i)          (row sums)
@@ -9,14 +9,14 @@
  * With certify: eta as an eigenvalue, the fold margin and the local contraction too, and a search
  * for a second fixed point where uniqueness is open. Every bound is widened by the rounding of its
  * own evaluation (doubt.c, docs/theorems/rounding.md). The fold margin is that of p; where |p - p*| is proved, it is
- * lowered by what that may change, so that it is a bound at the fixed point too.
+ * lowered by the change that this allows, so that it is a bound at the fixed point too.
  *
  * With entmax (docs/theorems/margin.md) diag p - pp' becomes J of activation.c, |J| <= 1:
  *     contraction    =  beta lambda^2 / eta
  *     fold margin   >=  eta - lambda^2 beta
  *     |p - p*|      <=  by contraction, or 0 where the scores have their margin all the way to
  *                       s* = A^-1 (u + lambda p), p one-hot: the map is constant there
- * The basin lemma is softmax's. */
+ * The basin lemma needs softmax. */
 #include "memory/certify.h"
 
 #include "memory/engines.h"
@@ -30,10 +30,10 @@
 #include <string.h>
 
 enum { STARTS_MAX = 5 };
-static const double SETTLED = 1e-6; /* how far the map may still move p that is called converged */
+static const double SETTLED = 1e-6; /* the map may still move a converged p by this much */
 
-/* 1 / (1 + e^x), x = log(n-1) - beta gap, from below, where the gap may be `off` smaller: x is raised by
- * that and by its own rounding, so that beside a clear winner neither costs more than 1 - p. */
+/* 1 / (1 + e^x), x = log(n-1) - beta gap, from below, where the gap may be `off` smaller: x is raised by beta off and
+ * by its own rounding, so that for a clear winner neither costs more than 1 - p. */
 static double bound_below(int64_t n, double beta, double gap, double off)
 {
     double x = log((double)(n - 1)) - beta * gap;
@@ -57,13 +57,13 @@ static void lower_bound(const cgam_recall *plan, double scores, cgam_result *out
     if (isnan(out->p_lower_bound)) out->p_lower_bound_proved = false;
 }
 
-/* An upper bound of |diag p - pp'| and what it is made of: p may be off by doubt->weights of itself,
- * 1 - p by doubt->sum too, and entries next to nothing are left out of p. */
+/* An upper bound of |diag p - pp'|, and the numbers it is made of. p has a relative error of at most doubt->weights,
+ * 1 - p one of doubt->sum too; p leaves out negligible entries. */
 static double covariance(int64_t n, double spread, double largest, const cgam_doubt *doubt,
                          double *rows)
 {
     *rows = 0.5;
-    if (!(doubt->weights <= 1)) return 0.5; /* nothing is known of p */
+    if (!(doubt->weights <= 1)) return 0.5; /* nothing is known about p */
     double factor = expm1(doubt->weights) * (1 + 8 * CGAM_U),
            little = 16 * CGAM_U + (double)n * 0x1p-1000;
     *rows = fmin(cgam_widened(2 * (spread + doubt->sum), factor) + little, 0.5);
@@ -80,7 +80,7 @@ void cgam_bound_freely(const cgam_recall *plan, double spread, double largest,
     if (cgam_recall_sparse(plan)) least = rows = 1;
     lower_bound(plan, doubt->scores, out);
     out->contraction = cgam_contraction(2 * cgam_recall_lipschitz(plan) * o->beta, o->lambda, eta);
-    /* over eta first: what underflows before it is divided is lost */
+    /* divide by eta first: the product may underflow */
     out->local_contraction =
         eta > 0 ? cgam_widened(l2b * cgam_above(least / eta), 8 * CGAM_U) : NAN;
     if (o->lambda == 0 && eta > 0) out->local_contraction = 0;
@@ -125,7 +125,7 @@ void cgam_result_take_proofs(const cgam_result *from, cgam_result *out)
     out->p_error_proved = from->p_error_proved;
 }
 
-/* r_i = <zeta_i, q> + lambda <zeta_i, c> without rounding: mode first at alpha = 0, or with no context. */
+/* r_i = <zeta_i, q> + lambda <zeta_i, c> without rounding. Mode first at alpha = 0, or without context. */
 static bool score_exactly(const cgam_recall *plan, const cgam_settled *m, int64_t i, double *row,
                           double *r)
 {
@@ -138,8 +138,8 @@ static bool score_exactly(const cgam_recall *plan, const cgam_settled *m, int64_
            cgam_product_exactly(plan->opts.lambda, u, &gate) && cgam_sum_exactly(*r, gate, r);
 }
 
-/* The margin at its edge, where the doubt of the scores hides it: scores of small whole numbers, say, are
- * exact, and so is the answer. Rows that are clear of it are left out. */
+/* Decides the margin where the error bound of the scores leaves it open: scores of small whole numbers, for example,
+ * are exact, and so is the answer. Rows that clear the margin by more than the error are skipped. */
 static cgam_status check_exact_margin(const cgam_recall *plan, const cgam_settled *m, double scores,
                                       cgam_result *out)
 {
@@ -156,7 +156,7 @@ static cgam_status check_exact_margin(const cgam_recall *plan, const cgam_settle
     cgam_status status = cgam_vec_pick(&bank->Z, m->r, 1, &f, &r);
     if (status == CGAM_OK) status = cgam_rows_bring(bank->env, &bank->Z, 1, &f);
     bool exact = status == CGAM_OK && score_exactly(plan, m, f, row, &mine);
-    double close = 1; /* rows that are not clear of it, as far as they were looked at */
+    double close = 1; /* rows that do not clear it, among those examined */
     if (exact) {
         CGAM_REDUCE(&bank->Z, i, CGAM_SUM(close)) {
             double away = cgam_below(r - m->r[i] - off);
@@ -190,7 +190,7 @@ static void bound_freely(const cgam_recall *plan, const cgam_settled *m, const c
     cgam_bound_freely(plan, told ? fmax(slope, 0) : 1, told ? fmax(most, 0) : 1, doubt, out);
 }
 
-/* |s - s*|_2 for the fixed point that this s is bound for; INFINITY where neither bound applies. */
+/* Bound of |s - s*|_2 for the fixed point that this s converges to; INFINITY if no bound applies. */
 static double gates_error(const cgam_recall *plan, const cgam_doubt *doubt, const cgam_result *out)
 {
     const cgam_recall_opts *o = &plan->opts;
@@ -207,8 +207,8 @@ static double gates_error(const cgam_recall *plan, const cgam_doubt *doubt, cons
     return bound;
 }
 
-/* With entmax: is p one-hot wherever scores are between those of s and of A^-1 (u + lambda p)? Then that is
- * the fixed point, `gates` away. */
+/* With entmax: is p one-hot for all scores between those of s and of A^-1 (u + lambda p)? Then the latter is the
+ * fixed point, at distance `gates`. */
 static bool stays_one_hot(const cgam_recall *plan, const cgam_doubt *doubt, const cgam_result *out,
                           double *gates)
 {
@@ -234,7 +234,7 @@ static void bound_error(const cgam_recall *plan, const cgam_settled *m, const cg
     if (m->trace.end == CGAM_END_DIVERGED) return;
     double gates = gates_error(plan, doubt, out);
     double bound = cgam_recall_lipschitz(plan) * o->beta * o->lambda * gates + doubt->p;
-    out->exact = false; /* at s, it was */
+    out->exact = false; /* it was exact at s only */
     if (o->lambda == 0 || stays_one_hot(plan, doubt, out, &gates)) bound = doubt->p;
     if (o->lambda == 0) gates = 0;
     out->p_error_proved = isfinite(bound);
@@ -246,9 +246,9 @@ static void bound_error(const cgam_recall *plan, const cgam_settled *m, const cg
     }
 }
 
-/* From the p returned to the fixed point: between p and p* = p - d, C = diag p - pp' changes by
- * |diag d - p d' - d p*'| <= 3 |d|_2, and by 1/2 at most, as both are between 0 and 1/2. Entmax has no such bound: its
- * support may change. */
+/* Carries the margin from the returned p to the fixed point: between p and p* = p - d, C = diag p - pp' changes by
+ * |diag d - p d' - d p*'| <= 3 |d|_2, and by 1/2 at most, as both are between 0 and 1/2. Entmax has no such bound:
+ * its support may change. */
 static void carry_margin(const cgam_recall *plan, cgam_result *out)
 {
     const cgam_recall_opts *o = &plan->opts;
@@ -262,13 +262,13 @@ static void carry_margin(const cgam_recall *plan, cgam_result *out)
     out->fold_margin = fmax(margin, anywhere);
 }
 
-/* What the energy may seem to rise by between two steps whose scores are off by at most rho, by the
- * theorem of docs/theorems/rounding.md:  3 rho + lambda^2 epsilon^2 / (2 eta) + 2 w,
+/* Bound of the apparent rise of the energy between two steps whose scores are off by at most rho. By the theorem of
+ * docs/theorems/rounding.md:  3 rho + lambda^2 epsilon^2 / (2 eta) + 2 w,
  *     epsilon = |p - softmax(exact scores)|,   w the rounding of the energy's own terms,
  *     u ((m + 12 log n + 16) / beta + 8 |lse| / beta + 4 |u's0| / 2) + gamma_{n+16} (lambda^2 / eta + rho) .
  * rho is measured at the end, and where refined steps took over from streamed ones. A Newton step may
- * rise by 8 u of the same terms, a step in f32 has epsilon <= 2^-20. Where that is more than a millionth
- * of E's terms, or of 1 / beta, so much will do. */
+ * rise by 8 u of the same terms, a step in f32 has epsilon <= 2^-20. The bound is capped at a millionth of E's terms,
+ * or of 1 / beta. */
 static double energy_doubt(const cgam_recall *plan, const cgam_settled *m, const cgam_doubt *doubt)
 {
     const cgam_recall_opts *o = &plan->opts;
@@ -294,7 +294,7 @@ bool cgam_bound_coupled(const cgam_recall *plan, const cgam_settled *m, const cg
     if (!isfinite(doubt->scores)) out->end = CGAM_END_DIVERGED;
     /* the last change of p was within tol, and the next may be larger by the contraction */
     double still = fmax(SETTLED, 2 * plan->opts.tol * fmax(1, out->contraction));
-    /* of an energy beyond the range of double nobody knows */
+    /* an energy beyond the range of double cannot be judged */
     bool rose =
         !(m->trace.energy_rise <= energy_doubt(plan, m, doubt)) || !isfinite(m->trace.energy_end);
     bool settled = out->end == CGAM_END_CONVERGED, moves = !(doubt->moves <= still);
@@ -302,9 +302,9 @@ bool cgam_bound_coupled(const cgam_recall *plan, const cgam_settled *m, const cg
     return !isfinite(doubt->gradient) || (settled && (rose || moves));
 }
 
-/* How far p may still be from its fixed point, to first order: the last step over 1 - rate. Two
- * recalls that stopped early, at a loose tolerance or a slow rate, are apart by as much and bound for
- * the same point. */
+/* A first-order estimate of the distance of p from its fixed point: the last step over 1 - rate. Two recalls that
+ * stopped early, at a loose tolerance or a slow rate, can differ by this much and still reach the same
+ * point. */
 static cgam_status estimate_distance(const cgam_recall *plan, const cgam_settled *m, double *left)
 {
     double rate;
@@ -319,8 +319,8 @@ static cgam_status estimate_distance(const cgam_recall *plan, const cgam_settled
     return status;
 }
 
-/* Other starts: all weight on each of the leading memories, and none on any. A fixed point apart
- * from ours says that there are two; it is a proof where the error bounds of both keep them apart. */
+/* Tries other starts: all weight on each of the leading memories, and no weight at all. A fixed point apart from ours
+ * is a second one; this is a proof if the error bounds of both keep them apart. */
 static cgam_status look_for_second(const cgam_recall *plan, const cgam_settled *m, cgam_result *out)
 {
     cgam_env *env = plan->bank->env;
@@ -352,15 +352,14 @@ static cgam_status look_for_second(const cgam_recall *plan, const cgam_settled *
         out->unique = 0;
         out->unique_proved =
             out->p_error_proved && theirs.p_error_proved &&
-            apart > (out->p_error + theirs.p_error) * CGAM_SLACK; /* apart is rounded too */
+            apart > (out->p_error + theirs.p_error) * CGAM_SLACK; /* the distance is rounded too */
     }
     cgam_vec_free(env, Z, work);
     return status;
 }
 
-/* The eigenvalues themselves at p, beta C(pi) being its slope there, and so at every p within
- * doubt->weights of it: for those C is larger by at most that factor, and by what pi is away from 1 in
- * all. */
+/* The eigenvalues at p, whose slope is beta C(pi), and so at every p within doubt->weights of it: for those C is
+ * larger by at most that factor, and by the deviation of the sum of pi from 1. */
 static cgam_status certify_at(const cgam_recall *plan, double beta, const double *pi,
                               const cgam_doubt *doubt, cgam_result *out)
 {
@@ -372,7 +371,7 @@ static cgam_status certify_at(const cgam_recall *plan, double beta, const double
     cgam_status status = cgam_fold_margin(plan->gate, beta, o->lambda, pi, &margin, &proved);
     if (status != CGAM_OK) return status;
     double sum =
-        (double)plan->bank->Z.n * 0x1p-51; /* what pi may be away from 1 in all, and then some */
+        (double)plan->bank->Z.n * 0x1p-51; /* bounds the deviation of the sum of pi from 1 */
     double off = cgam_widened(more * fmin(most, out->local_contraction) + sum * l2b, 16 * CGAM_U);
     if (o->lambda == 0) off = 0;
     margin = o->lambda == 0 ? margin : cgam_below(margin - off);
@@ -390,11 +389,11 @@ static cgam_status certify_coupled(const cgam_recall *plan, const cgam_settled *
                                    const cgam_doubt *doubt, cgam_result *out)
 {
     cgam_env *env = plan->bank->env;
-    if (!(doubt->weights <= 1)) return CGAM_OK; /* p is not known well enough to speak of */
+    if (!(doubt->weights <= 1)) return CGAM_OK; /* the error of p is too large for a statement */
     double *pi = cgam_vec_new(env, &plan->bank->Z, 1);
     if (!pi) return cgam_fail_nomem(env, "a certificate");
     double beta = plan->opts.beta * cgam_recall_slopes(plan, m->p, pi);
-    if (beta < DBL_MIN) beta = cgam_above(beta); /* few digits are left of it */
+    if (beta < DBL_MIN) beta = cgam_above(beta); /* a subnormal beta has few digits */
     cgam_status status = certify_at(plan, beta, pi, doubt, out);
     cgam_vec_free(env, &plan->bank->Z, pi);
     return status;
@@ -414,13 +413,13 @@ cgam_status cgam_settled_bounds(const cgam_recall *plan, const cgam_settled *m, 
     }
     bool measure = (coupled && (cgam_recall_full(plan) || !(m->together || m->followed))) ||
                    (solved && (cgam_recall_full(plan) || !plan->can.matrices));
-    /* on large banks the bound of a pass, which sees no row again, will do */
+    /* on large banks the bound from the pass is used, without reading the rows again */
     bool freely =
         cgam_recall_sparse(plan) && gates && plan->can.matrices && !cgam_recall_full(plan);
     if (freely) doubt = (cgam_doubt){.scores = cgam_doubt_scores(plan, m->in.q, m->in.c)};
     cgam_status status = freely ? CGAM_OK : cgam_doubt_measure(plan, m, measure, gates, &doubt);
     if (status != CGAM_OK) return status;
-    if (solved) { /* mode first speaks of the gates as they are, not as they were solved */
+    if (solved) { /* mode first certifies the gates as given, not as solved for */
         double off = measure ? doubt.gradient * plan->gate->gain * (1 + 0x1p-18) : INFINITY;
         if (plan->can.matrices) off = fmin(off, m->in.s0_off.most);
         doubt.scores += o->lambda * off * CGAM_SLACK;
@@ -434,8 +433,7 @@ cgam_status cgam_settled_bounds(const cgam_recall *plan, const cgam_settled *m, 
     if (cgam_recall_sparse(plan)) status = check_exact_margin(plan, m, doubt.scores, out);
     if (status != CGAM_OK) return status;
     out->score_error = o->fast ? doubt.scores : NAN;
-    if (cgam_recall_full(plan) &&
-        plan->gate->A) /* with conjugate gradients there is no room for more */
+    if (cgam_recall_full(plan) && plan->gate->A) /* conjugate gradients have no factors for it */
         status = certify_coupled(plan, m, &doubt, out);
     if (status != CGAM_OK || !coupled) return status;
     cgam_end end = out->end;

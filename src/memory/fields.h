@@ -1,10 +1,10 @@
-/* fields.h: the structs of this layer as tables; cgam_fields (recall.h) finds them by name. */
+/* fields.h: the structs of this layer as tables; cgam_fields (recall.h) looks them up by name. */
 #ifndef CGAM_SRC_MEMORY_FIELDS_H
 #define CGAM_SRC_MEMORY_FIELDS_H
 
 #include "base/field.h"
 
-/* What a document has only where it was asked for: `when` of the rows of cgam_result. */
+/* Values of `when` for rows of cgam_result: fields that a document has only on request. */
 enum {
     CGAM_WITH_NONE = 1,
     CGAM_WITH_FAST = 2,

@@ -1,4 +1,4 @@
-/* gate.h (inside): the pieces of a gate that recall streams with. */
+/* gate.h (inside): the parts of a gate that recall streams with. */
 #ifndef CGAM_SRC_MEMORY_GATE_H
 #define CGAM_SRC_MEMORY_GATE_H
 
@@ -12,17 +12,17 @@
 struct cgam_gate {
     const cgam_bank *bank;
     cgam_gate_info info;
-    double a; /* alpha, but 0 for a single memory: it has no rivals, and 1 - x + x is not 1 */
+    double a; /* alpha; 0 for a single memory, as 1 - x + x may not round to 1 */
     double
         eta_least; /* <= eta_min, as CGAM_EFFORT_LEAST knows it: what iterations go by, so that levels of
                          certificates do not change them */
-    double gain;   /* |A^-1| from above, INFINITY where that is not known */
+    double gain;   /* upper bound of |A^-1|; INFINITY if unknown */
     cgam_dplr *A;  /* NULL: conjugate gradients */
-    bool one_pass; /* A^-1 Z v comes exact out of one pass over Z: cgam_dplr_range will do */
-    cgam_dplr_inverse *small;      /* of A, where it was asked for; else NULL */
-    bool alike;                    /* twins are known: */
-    struct cgam_twins *twins;      /* memories stored alike, NULL = none */
-    cgam_spectrum *critical_modes; /* at the critical point where one pass will not do, else NULL */
+    bool one_pass; /* A^-1 Z v is exact from one pass over Z: cgam_dplr_range is accurate enough */
+    cgam_dplr_inverse *small;      /* of A, if requested; else NULL */
+    bool alike;                    /* twins was computed: */
+    struct cgam_twins *twins;      /* equal memories; NULL = none */
+    cgam_spectrum *critical_modes; /* NULL unless critical and one pass is inexact */
 };
 
 /* The operator factor A - shift_p (diag p - p p') as a spec; shift_p = lambda^2 beta gives the
@@ -34,16 +34,16 @@ cgam_dplr_spec cgam_gate_hessian(const cgam_gate *gate, double factor, double sh
 cgam_status cgam_gate_context_margin(const cgam_gate *gate, const double *W, const double *P,
                                      int64_t k, double *margin);
 
-/* Are all memories orthogonal to each other? Decided without rounding; UNKNOWN only where products
- * of entries are near underflow. Stops at the first pair that is not. */
+/* Are all memories orthogonal to each other? Decided without rounding; UNKNOWN only if products of entries are near
+ * underflow. Stops at the first pair that is not orthogonal. */
 cgam_status cgam_bank_orthogonal(const cgam_bank *bank, cgam_sign *out);
 
-/* Is work of O(n min(n,d)^2) cheap enough to do unasked? */
+/* Is work of O(n min(n,d)^2) cheap enough to do without being requested? */
 bool cgam_bank_small(const cgam_bank *bank);
 
-/* About how many bytes it holds, the bank's not counted. */
+/* Returns its approximate size in bytes, without the bank. */
 size_t cgam_gate_bytes(const cgam_gate *gate);
-/* y[n] = A(alpha)^-1 Z v, v [d]; with equal norms and n > d in one pass over the bank. */
+/* y[n] = A(alpha)^-1 Z v, v [d]; takes one pass over the bank if norms are equal and n > d. */
 CGAM_NODISCARD cgam_status cgam_spectrum_solve_range(const cgam_spectrum *spectrum, double alpha,
                                                      const double *v, double *y);
 CGAM_NODISCARD cgam_status cgam_bank_gram(const cgam_bank *bank, cgam_gram_info *out);
@@ -51,8 +51,8 @@ CGAM_NODISCARD cgam_status cgam_bank_gram(const cgam_bank *bank, cgam_gram_info 
 CGAM_NODISCARD cgam_status cgam_bank_eigenvalues(const cgam_bank *bank, double *mu,
                                                  cgam_gram_info *out);
 
-/* A bank as an operator [n, d], valid as long as the bank; and the gate operator A(alpha) as one
- * [n, n], symmetric and never formed, valid as long as the gate. */
+/* cgam_bank_op: the bank as an operator [n, d]; the bank must outlive it. cgam_gate_op: A(alpha) as an operator
+ * [n, n], symmetric and never formed; the gate must outlive it. */
 cgam_op cgam_bank_op(const cgam_bank *bank);
 cgam_op cgam_gate_op(const cgam_gate *gate);
 

@@ -1,43 +1,44 @@
-/* route.h (inside): which way the queries of a call take. All decisions between ways are made in route.c, once a call:
- * the path, f32 or double, and how many queries go together. */
+/* route.h (inside): chooses how the queries of a call are computed. route.c makes all these decisions, once a call:
+ * the path, f32 or double, and how many queries are computed together. */
 #ifndef CGAM_SRC_MEMORY_ROUTE_H
 #define CGAM_SRC_MEMORY_ROUTE_H
 
 #include "memory/plan.h"
 
 enum {
-    CGAM_ROUTE_SHARE = 8, /* queries that share a pass over the bank, each with sums of its own; so
+    CGAM_ROUTE_SHARE = 8,   /* queries that share a pass over the bank, each with its own sums; so
                              many or more are multiplied as matrices where that pays */
-    CGAM_QUERY_VECTORS = 5, /* of n numbers that a query takes: s0, a, s, r, p, */
+    CGAM_QUERY_VECTORS = 5, /* vectors of n numbers that a query takes: s0, a, s, r, p, */
     CGAM_QUERY_SCORES = 3,  /* and Z times its q, v and e */
 };
 
-/* The change of p, relative to its largest entry, below which a coupled recall has nothing more to
- * gain from f32. */
+/* A coupled recall leaves f32 when p changes by less than this, relative to its largest entry. */
 #define CGAM_ROUTE_F32_END 1e-6
 
-/* Of a plan that has its bank, options and gate; *status is unchanged on success. */
+/* Computes it for a plan with bank, options and gate; *status is unchanged on success. */
 cgam_reach cgam_reach_of(const cgam_recall *plan, cgam_status *status);
 
-/* Do so many queries pay as matrices? */
+/* Returns true if computing this many queries as matrices is faster. */
 bool cgam_route_multiplies(const cgam_recall *plan, int64_t queries);
 
-/* The queries of a call in groups; fewer than CGAM_ROUTE_SHARE that are left by matrices are routed by their count. */
+/* The queries of a call in groups. If matrices leave fewer than CGAM_ROUTE_SHARE queries, these are routed by their
+ * count. */
 typedef struct cgam_schedule {
     const cgam_recall *plan;
     const cgam_recall_in *in;
     const cgam_recall_out *out;
-    int64_t from, count; /* the present group: queries [from, from + count), */
-    cgam_route route;    /* and its way */
-    int64_t rest_from;   /* from this query on */
-    cgam_route rest;     /* the way is this */
+    int64_t from, count; /* the current group: queries [from, from + count), */
+    cgam_route route;    /* and its route */
+    int64_t rest_from;   /* queries from this one on */
+    cgam_route rest;     /* take this route */
 } cgam_schedule;
 
-/* At the first group, which no other is larger than; and on to the next: false = that was the last. */
+/* _open returns the schedule at the first group, which is the largest. _next moves to the next group and returns
+ * false after the last. */
 cgam_schedule cgam_schedule_open(const cgam_recall *plan, const cgam_recall_in *in,
                                  const cgam_recall_out *out);
 bool cgam_schedule_next(cgam_schedule *x);
-/* The same with the vectors of every query, whatever they are needed for. Mode first. */
+/* Like cgam_schedule_open, with the vectors of every query. Mode first. */
 cgam_schedule cgam_schedule_vectors(const cgam_recall *plan, const cgam_recall_in *in,
                                     const cgam_recall_out *out);
 

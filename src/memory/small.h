@@ -1,10 +1,10 @@
 /* small.h: recalls on banks of fewer than 2^18 numbers (small.c) and their loops (small_simd.c), in double.
  *
- * The lanes of a vector are eight rows of the bank. So vectors of n numbers are plain arrays, a query that is alone
- * fills the lanes, and its bits are those that it has among others: a tile of queries shares the reading of rows and
- * nothing else. Rows come in blocks, Z [blocks, d, 8]; the last is filled up with copies of the last row, which score
- * as that does and weigh nothing. The same body is compiled per CPU (see num/cpu/cpu.h), with the same order of
- * additions at every width.
+ * The lanes of a vector are eight rows of the bank. So vectors of n numbers are plain arrays, and a single query
+ * fills the lanes. Its bits do not depend on the other queries: a tile of queries shares only the reading of rows.
+ * Rows come in blocks, Z [blocks, d, 8]; the last block is padded with copies of the last row, which get its score
+ * and weight 0. The same body is compiled per CPU (see num/cpu/cpu.h), with the same order of additions at every
+ * width.
  *
  *   r = a + lambda^2 dinv (p - Z t),   t = alpha M^-1 g,   g = Z' dinv p,   M = I + alpha Z' D^-1 Z   (num/dplr.h)
  *   f = softmax(beta r) */
@@ -21,20 +21,20 @@ typedef struct cgam_blocked {
     double *rows; /* [blocks, d, 8] */
 } cgam_blocked;
 
-/* What one step of a query works on, [8 blocks] each. */
+/* The inputs and outputs of one step of a query, [8 blocks] each. */
 typedef struct cgam_small_step {
     const cgam_blocked *Z;
     double beta, feedback;  /* lambda^2 */
-    const double *a, *dinv; /* dinv NULL: A = 1, and no product is taken */
+    const double *a, *dinv; /* NULL: A = 1, and no product is computed */
     const double *p;
     double *r;                   /* Z t on entry, the scores on return */
     double *f;                   /* exp(beta (r - top)), then the share */
-    double *w;                   /* dinv times that; not with dinv NULL */
+    double *w;                   /* dinv times that; unused if dinv is NULL */
     double top, gain;            /* out: max r, sum p (r - a) */
     double sums[3];              /* out: sum e, sum e^2, sum e beta (r - top) */
     double change, change_norm2; /* out: max |f - p|, |f - p|^2 */
     const double *rho1,
-        *rho2; /* f - p of the point before, and of that before it or the same; NULL: none */
+        *rho2; /* f - p of the previous point, and of the one before it or the same; NULL: none */
     double products
         [5]; /* out: d0 d0, d0 d1, d1 d1, d0 rho, d1 rho, d0 = rho - rho1, d1 = rho1 - rho2 */
 } cgam_small_step;
@@ -46,7 +46,7 @@ typedef struct cgam_small_mix {
     int window;   /* 1 or 2 */
     const double *f, *p;
     const double *f1;
-    double *f2, *rho2; /* with window 1 only room; on return `next` and rho */
+    double *f2, *rho2; /* with window 1 scratch; on return `next` and rho */
     double c[CGAM_SMALL_WINDOW];
     double moved; /* out: |next - p|^2 */
 } cgam_small_mix;
@@ -71,12 +71,12 @@ typedef struct cgam_small_loops {
     void (*leaders)(int64_t n, const double *x, int64_t k, double *value, int64_t *row);
 } cgam_small_loops;
 
-/* The loops for the entry of cgam_cpu_all; those of `portable` for `plain`. */
+/* Returns the loops for an entry of cgam_cpu_all; `plain` gets those of `portable`. */
 const cgam_small_loops *cgam_small_loops_of(const cgam_cpu *cpu);
 
 typedef struct cgam_small cgam_small;
-/* What a plan has for them. *out is NULL where the plan is not one for this engine, which then takes no queries. */
+/* Prepares a plan for this engine. *out is NULL if the engine does not suit the plan; it then takes no queries. */
 cgam_status cgam_small_new(const cgam_recall *plan, cgam_small **out);
-void cgam_small_free(cgam_env *env, cgam_small *small); /* NULL is fine */
+void cgam_small_free(cgam_env *env, cgam_small *small); /* NULL is allowed */
 
 #endif

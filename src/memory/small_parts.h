@@ -1,4 +1,4 @@
-/* small_parts.h: what small.c and small_coupled.c share: work areas, and a query on its way. */
+/* small_parts.h: what small.c and small_coupled.c share: work areas, and the state of a query. */
 #ifndef CGAM_SRC_MEMORY_SMALL_PARTS_H
 #define CGAM_SRC_MEMORY_SMALL_PARTS_H
 
@@ -7,7 +7,7 @@
 
 #include <pthread.h>
 
-/* Vectors of n numbers that a query has: those of mode first, and the rest. */
+/* Indices of a query's vectors of n numbers: those of mode first, then the rest. */
 enum {
     B,
     S0,
@@ -26,7 +26,8 @@ enum {
     CENTER,
     VECTORS
 };
-/* And of d numbers: P c, M^-1 P c, the g of p, f, f1 and f2, t, a residual, the g of the centre. */
+/* Indices of its vectors of d numbers: P c, M^-1 P c, the g of p, f, f1 and f2, t, a residual, the g of the centre.
+ * */
 enum { V, E, G, G0, G1, G2, T, REST, G_CENTER, SHORTS };
 typedef struct cgam_small_work {
     struct cgam_small_work *next;
@@ -38,16 +39,16 @@ typedef struct cgam_small_work {
 struct cgam_small {
     cgam_env *env;
     const cgam_small_loops *loops;
-    cgam_blocked Z, M, inverse; /* M and its inverse with alpha > 0 */
+    cgam_blocked Z, M, inverse; /* M and its inverse if alpha > 0 */
     double *dinv, *zeros;       /* [size] */
     int64_t size, width, tile, vectors;
-    double system_size, system_error; /* |M|_F, and what rounding did to M */
-    bool unique;                      /* one fixed point, proved */
+    double system_size, system_error; /* |M|_F, and the rounding error of M */
+    bool unique;                      /* the fixed point is proved unique */
     pthread_mutex_t lock;
     cgam_small_work *idle;
 };
 
-/* Gates of a context. */
+/* The gates of a context. */
 typedef struct cgam_small_gates {
     const double *s0; /* [size] */
     double half_us0;
@@ -61,10 +62,10 @@ typedef struct cgam_small_call {
     const cgam_recall_out *out;
     int64_t top; /* leaders to report */
     bool proves;
-    cgam_small_gates shared; /* of a context for all, or of none */
+    cgam_small_gates shared; /* of a context for all queries, or of no context */
 } cgam_small_call;
 
-/* A query on its way. */
+/* The state of a query. */
 typedef struct cgam_small_query {
     int64_t at;
     const double *q, *c;
@@ -73,33 +74,34 @@ typedef struct cgam_small_query {
     cgam_small_step step;
     double sums[3]; /* of the weights */
     double whole;   /* F over this is p */
-    double off[2];  /* of gates and scores, see cgam_small_loops.gates */
-    /* Coupled. */
+    double off[2];  /* errors of gates and scores, see cgam_small_loops.gates */
+    /* Mode coupled. */
     cgam_iterating x;
-    int window;            /* points before this one that F1, F2 .. speak of */
-    double stretch;        /* p is a sum of softmaxes whose factors have this sum of sizes */
+    int window;            /* earlier points that F1, F2 .. hold */
+    double stretch;        /* p is a combination of softmaxes; the sum of |factors| */
     bool mixed;            /* p comes from Anderson's method */
-    bool ball;             /* CENTER is where the ball was entered, */
-    double radius, travel; /* its radius and how far p has come since */
-    double norm1;          /* |f - p| of the point before */
-    bool left;             /* to coupled.c, or what has no finite weights */
+    bool ball;             /* CENTER holds the point where the ball was entered, */
+    double radius, travel; /* its radius, and the distance p has moved since */
+    double norm1;          /* |f - p| of the previous point */
+    bool left;             /* left to coupled.c, or without finite weights */
 } cgam_small_query;
 
-/* Rows `from` of the vectors of queries as pointers. */
+/* Fills pointers to the vectors of queries, from row `from`. */
 static inline void cgam_small_point(int64_t count, cgam_small_query *const *k, bool brief,
                                     int which, double **out)
 {
     for (int64_t v = 0; v < count; v++) out[v] = brief ? k[v]->brief[which] : k[v]->vector[which];
 }
 
-/* Coupled: from B and the gates to R, its weights F and sums, and the trace in x; or left = true. */
+/* Mode coupled: from B and the gates computes R, its weights F and sums, and the trace in x; or sets left = true. */
 cgam_status cgam_small_iterate(const cgam_small_call *job, cgam_small_work *w, int64_t count,
                                cgam_small_query *all);
 
-/* |x - S^-1 f| for S x = f as computed: by the residual, which goes into `rest`. S = M has |S^-1| <= 1. */
+/* Bound of |x - S^-1 f| for the computed solution x of S x = f, from the residual, which is written to `rest`. |S^-1|
+ * <= 1 for S = M. */
 double cgam_small_system_off(const cgam_small *x, const double *solution, const double *f,
                              double f_off, double *rest);
-/* Everything that the caller asked for of one query. */
+/* Writes everything that the caller requested of one query. */
 cgam_status cgam_small_report(const cgam_small_call *job, cgam_small_work *w, cgam_small_query *k);
 
 #endif
