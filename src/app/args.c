@@ -1,6 +1,5 @@
 /* args.c: words become checked values. --name value, --name=value, flags, and positional
- * arguments in the order of the table. Everything is checked here, so verbs start with good
- * numbers. */
+ * arguments in the order of the table. All values are checked here, so verbs need not check them. */
 #include "app/verb.h"
 #include "base/env.h"
 
@@ -13,13 +12,13 @@
 
 typedef struct slot {
     const cgam_param *param;
-    const char *text; /* as set last, or the default; NULL = neither */
+    const char *text; /* the last one set, or the default; NULL = neither */
     bool given;
     int64_t count, room;
     void *items; /* [count] of int64_t, double or const char *, as the kind says */
 } slot;
 
-/* A text that args owns. */
+/* A text owned by args. */
 typedef struct copy {
     struct copy *next;
     char text[];
@@ -42,7 +41,7 @@ static bool is_list(const cgam_param *p)
     return p->kind == CGAM_INTS || p->kind == CGAM_REALS || p->kind == CGAM_WORDS;
 }
 
-/* The index of a parameter, -1 = there is none of that name. */
+/* The index of a parameter; -1 if the name is unknown. */
 static int find_index(const cgam_args *args, const char *name, size_t length)
 {
     for (int i = 0; i < args->count; i++) {
@@ -111,7 +110,7 @@ static cgam_status append_item(cgam_args *args, slot *s, const void *item, size_
     return CGAM_OK;
 }
 
-/* One value, of a list or alone. `text` stays. */
+/* Adds one value, of a list or alone. Borrows `text`. */
 static cgam_status add_value(cgam_args *args, slot *s, const char *text)
 {
     cgam_env *env = args->env;
@@ -160,7 +159,7 @@ static char *copy_text(cgam_args *args, const char *text)
     return memcpy(c->text, text, size);
 }
 
-/* Takes a text apart and adds its values. */
+/* Splits a text and adds its values. */
 static cgam_status parse_values(cgam_args *args, slot *s, const char *text)
 {
     s->text = copy_text(args, text);
@@ -168,7 +167,7 @@ static cgam_status parse_values(cgam_args *args, slot *s, const char *text)
     if (!s->text || !at) return cgam_fail_nomem(args->env, "the value of a parameter");
     bool numbers = s->param->kind != CGAM_WORDS && s->param->kind != CGAM_CHOICE;
     if (numbers && cgam_field_choice(s->param, text) >= 0)
-        return CGAM_OK; /* a word in their place */
+        return CGAM_OK; /* a word instead of numbers */
     if (!is_list(s->param)) return add_value(args, s, at);
     cgam_status status = CGAM_OK;
     for (char *next = at; next && status == CGAM_OK; at = next) {
@@ -180,7 +179,7 @@ static cgam_status parse_values(cgam_args *args, slot *s, const char *text)
     return status;
 }
 
-/* Marks that the user has said something about a parameter. */
+/* Marks a parameter as given by the user. */
 static cgam_status mark_given(cgam_args *args, slot *s)
 {
     if (s->given && !s->param->many)
@@ -281,7 +280,7 @@ static cgam_status take_option(cgam_args *args, int argc, const char *const *arg
         const char *next = argv[*at + 1];
         bool option =
             strncmp(next, "--", 2) == 0 && find_index(args, next + 2, strcspn(next + 2, "=")) >= 0;
-        /* of words that may be left out, only they are taken */
+        /* where the word is optional, the next argument is used only if it is one of the choices */
         bool other = s->param->bare && s->param->kind == CGAM_CHOICE &&
                      cgam_field_choice(s->param, next) < 0;
         if (!option && !other) text = argv[++*at];
@@ -300,7 +299,7 @@ static cgam_status take_positional(cgam_args *args, const char *word)
                      args->verb->name);
 }
 
-/* Hands args out, or frees them. */
+/* Returns args in *out on success, frees them on failure. */
 static cgam_status hand_out(cgam_args *args, cgam_status status, cgam_args **out)
 {
     if (status == CGAM_OK) status = cgam_args_finish(args);
@@ -326,7 +325,7 @@ cgam_status cgam_args_parse(cgam_env *env, const cgam_verb *verb, int argc, cons
 
 /* ---- from JSON -------------------------------------------------------------------------------- */
 
-/* A number, text or truth value as a word; NULL: none of these. */
+/* A number, text or boolean as a word; NULL for any other type. */
 static const char *json_word(const json_t *value, char *room, size_t size)
 {
     if (json_is_integer(value)) snprintf(room, size, "%lld", (long long)json_integer_value(value));
@@ -347,7 +346,7 @@ static cgam_status set_json(cgam_args *args, slot *s, const json_t *value)
         return json_is_true(value) ? set_value(args, s, NULL) : CGAM_OK;
     }
     if (p->writes && json_is_false(value) &&
-        !p->required) { /* write nothing, whatever the default */
+        !p->required) { /* false: write nothing, even if there is a default */
         s->given = p->fallback != NULL;
         return CGAM_OK;
     }
@@ -362,7 +361,7 @@ static cgam_status set_json(cgam_args *args, slot *s, const json_t *value)
             status = set_value(args, s, word);
             continue;
         }
-        /* One item of a list: a comma in it is its own. */
+        /* One item of a list: a comma in it does not separate. */
         s->given = true;
         s->text = copy_text(args, word);
         status = s->text ? add_value(args, s, s->text) : cgam_fail_nomem(args->env, "a value");
@@ -393,7 +392,7 @@ cgam_status cgam_args_json(cgam_env *env, const cgam_verb *verb, json_t *object,
 static const slot *slot_of(const cgam_args *args, const char *name)
 {
     int k = find_index(args, name, strlen(name));
-    assert(k >= 0); /* a verb reads what is in its table */
+    assert(k >= 0); /* a verb reads only parameters of its table */
     return &args->slots[k];
 }
 
@@ -438,7 +437,7 @@ LIST_OF(cgam_args_words, const char *const)
 
 bool cgam_args_before(const cgam_args *args, const char *a, const char *b)
 {
-    const copy *c = args->copies; /* the last first */
+    const copy *c = args->copies; /* the most recent first */
     while (c && c->text != a && c->text != b) c = c->next;
     return c && c->text == b;
 }
@@ -468,9 +467,9 @@ static void fill_field(const cgam_args *args, const cgam_field *f, void *opts)
     double real = s->count && (f->kind == CGAM_REAL) ? cgam_args_real(args, f->name) : 0;
     int64_t integer = s->count && f->kind == CGAM_INT ? cgam_args_int(args, f->name) : word;
     if (f->kind == CGAM_FLAG) integer = s->given;
-    else if (!text || (f->count && !s->count)) return; /* neither given nor a default, or "all" */
+    else if (!text || (f->count && !s->count)) return; /* not given and no default, or "all" */
     if (f->kind == CGAM_CHOICE && f->type != CGAM_TYPE_POINTER && word < 0)
-        return;                              /* a word that this struct does not know */
+        return;                              /* a word that this struct does not have */
     if (f->find) (void)f->find(text, &real); /* checked when it was set */
     if (f->given) *(bool *)((char *)opts + f->given) = true;
     switch (f->type) {

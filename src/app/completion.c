@@ -1,8 +1,8 @@
-/* completion.c: what a shell can offer at the end of a line, from the table of verbs. The scripts in
- * completion/ ask for it: `cgam completion SHELL -- WORD..`, where the last word is the one at the
+/* completion.c: what a shell can complete at the end of a line, from the table of verbs. The scripts in
+ *    completion/ call `cgam completion SHELL -- WORD..`, where the last word is the one at the
  * cursor, with a dot before it, so that it is never empty.
  *
- * An offer is a line: the word, a tab, a few words about it. ":files" and ":folders" leave it to
+ * An offer is a line: the word, a tab, a short description. ":files" and ":folders" leave it to
  * the shell, which knows its own file names. */
 #include "app/verb.h"
 #include "lab/embedded.h"
@@ -20,7 +20,7 @@ const char *cgam_completion_script(const char *shell)
 
 typedef struct cursor {
     const char *word; /* at the cursor */
-    int stem;         /* its beginning that stays: --name= and what is before the last comma */
+    int stem;         /* bytes at its start that stay: --name= and all before the last comma */
     FILE *to;
 } cursor;
 
@@ -60,7 +60,7 @@ static void offer_value(cursor *c, const cgam_param *p)
     for (; word; word = cgam_field_word(p, word, &length)) offer(c, "", word, length, p->help);
 }
 
-/* The option that wants the word at the cursor. Bash gives --name=value as three words. */
+/* The option whose value is at the cursor. Bash passes --name=value as three words. */
 static const cgam_param *wanting(const cgam_verb *verb, int count, const char *const *before,
                                  cursor *c)
 {
@@ -79,7 +79,7 @@ static const cgam_param *wanting(const cgam_verb *verb, int count, const char *c
 static void offer_of_verb(const cgam_verb *verb, cursor *c)
 {
     const cgam_param *p;
-    bool options = true; /* where no argument can stand */
+    bool options = true; /* for arguments that cannot be completed */
     for (int i = 0; (p = cgam_verb_param(verb, i)); i++)
         if (cgam_param_positional(p) && *c->word != '-') {
             offer_value(c, p);

@@ -1,4 +1,4 @@
-/* door.c: a verb by its name, with options from JSON; and what every door does around a verb. */
+/* door.c: cgam_ask runs a verb by name with options from JSON; cgam_call_run prepares and cleans up every call. */
 #include "app/verbs.h"
 #include "base/env.h"
 #include "lab/folder.h"
@@ -10,7 +10,7 @@
 
 cgam_ask_opts cgam_ask_opts_default(void) { return (cgam_ask_opts){.progress = false}; }
 
-/* What --out says, NULL where a verb has none or it was not given. */
+/* The value of --out; NULL if the verb has no such option or it was not given. */
 static const char *folder_of(const cgam_call *call)
 {
     const cgam_param *p = cgam_verb_param_named(call->verb, "out", 3);
@@ -42,7 +42,7 @@ size_t cgam_call_memory(const cgam_call *call)
     return bytes > 0 ? bytes : cgam_env_used(call->env) + cgam_memory_available() / 10 * 9;
 }
 
-/* Calls of a server share an env, and the server's limit. */
+/* Calls of a server share its env, so they share its limit. */
 static void limit_memory(const cgam_call *call)
 {
     if (call->shelf) return;
@@ -62,13 +62,13 @@ cgam_status cgam_call_run(cgam_call *call)
     cgam_status status = call->verb->run(call);
     cgam_row_names_free(call->names);
     call->names = NULL;
-    if (status != CGAM_OK) cgam_call_abandon(call); /* a failure leaves nothing */
+    if (status != CGAM_OK) cgam_call_abandon(call); /* a failed call leaves no empty folders */
     if (status == CGAM_OK && cgam_json_ran_short())
         status = cgam_fail_nomem(call->env, "the document");
     return status;
 }
 
-/* Cuts the text at its blanks, in place; how many words, one more than `most` for too many. */
+/* Cuts the text at its blanks, in place. Returns the number of words, or most + 1 if there are more. */
 static int split(char *text, const char **words, int most)
 {
     int count = 0;
@@ -79,7 +79,7 @@ static int split(char *text, const char **words, int most)
     return count;
 }
 
-/* NULL: there is none, and *status says so. */
+/* Returns NULL and sets *status if no verb has the name. */
 static const cgam_verb *find_verb(cgam_env *env, const char *name, cgam_status *status)
 {
     enum { WORDS = 4 };

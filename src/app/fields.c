@@ -20,7 +20,7 @@ const char *cgam_field_word(const cgam_field *f, const char *word, size_t *lengt
     else word = f->value;
     word += *word == '|';
     *length = strcspn(word, "|");
-    /* The last of numbers only says what they look like. */
+    /* Where numbers are allowed, the last word describes their format and is not a choice. */
     return !*word || (numbers && !word[*length]) ? NULL : word;
 }
 
@@ -55,7 +55,7 @@ const char *cgam_input_name(cgam_input input)
 }
 
 /* ---- Structs as JSON ----------------------------------------------------------------------- */
-/* The word of a choice; null for a number that has none. */
+/* The word of a choice; JSON null if the number has no word. */
 static json_t *word_of(const cgam_field *f, int value)
 {
     size_t length;
@@ -97,8 +97,8 @@ static json_t *value_of(const cgam_field *f, const void *object)
     case CGAM_INDEX:
         if (number < 0) return json_null();
         return json_integer((int64_t)number);
-    case CGAM_INT: /* below 2^53, as every count is */ return json_integer((int64_t)number);
-    case CGAM_MAYBE: /* a bool that is false leaves it open */
+    case CGAM_INT: /* exact: every count is below 2^53 */ return json_integer((int64_t)number);
+    case CGAM_MAYBE: /* false means undecided */
         if (number < 0 || (number == 0 && f->type == CGAM_TYPE_BOOL)) return json_null();
         return json_boolean(number != 0);
     case CGAM_CHOICE: return word_of(f, (int)number);
@@ -107,13 +107,13 @@ static json_t *value_of(const cgam_field *f, const void *object)
     case CGAM_REALS: return list_of(f, object);
     case CGAM_TEXT:
     case CGAM_WORDS: return text_of(f, (const char *)object + f->offset);
-    case CGAM_PART: return json_object(); /* in its place until the caller has it */
+    case CGAM_PART: return json_object(); /* keeps the position until the caller fills it */
     case CGAM_REAL: break;
     }
     return cgam_json_real(number);
 }
 
-/* Puts a value under "a.b", member b of the object a, which is made where it is not there. */
+/* Puts a value under "a.b", member b of the object a. Creates a if it does not exist. */
 static void put_at(json_t *doc, const char *path, size_t length, json_t *value)
 {
     const char *dot = memchr(path, '.', length);

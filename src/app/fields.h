@@ -5,30 +5,30 @@
 #include "base/field.h"
 #include "lab/document.h"
 
-const char *cgam_input_name(cgam_input input); /* "numbers"; "" for none */
+const char *cgam_input_name(cgam_input input); /* e.g. "numbers"; "" if the input has no name */
 
-/* The row of that name of so many bytes; NULL: there is none. */
+/* Returns the row whose name is the first `length` bytes of `name`; NULL if there is none. */
 const cgam_field *cgam_field_find(const cgam_field *rows, const char *name, size_t length);
-/* The word after `word` among those a field takes, NULL = the first; NULL past the last. */
+/* The word after `word` in the list that a field accepts; word NULL: the first. Returns NULL after the last. */
 const char *cgam_field_word(const cgam_field *field, const char *word, size_t *length);
-/* Which of its words it is, counted from 0; -1: none. */
+/* The index of `text` among the field's words, from 0; -1 if it is not one of them. */
 int cgam_field_choice(const cgam_field *field, const char *text);
 
-/* The value in a struct as a number: flags, integers, choices, reals. */
+/* The field's value in `object` as a number: flags, integers, choices, reals. */
 double cgam_field_number(const cgam_field *field, const void *object);
 
-/* Puts the fields of a struct into a document: those whose `when` is within `facts`, or those named, in that
- * order: "n d", with another name in the document "n=whole live=n". */
+/* Puts fields of a struct into a document: the fields whose `when` is within `facts`, or, if names are given,
+ * those fields in that order: "n d". "n=whole live=n" also renames them in the document. */
 void cgam_fields_put(json_t *doc, const cgam_field *rows, const void *object, unsigned facts);
 void cgam_fields_put_some(json_t *doc, const char *names, const cgam_field *rows,
                           const void *object);
 /* Integers as an array; NULL: 0 .. n - 1. */
 json_t *cgam_json_ints(const int64_t *values, int64_t n);
-/* A new object with all of them, and an array of `count` structs of `size` bytes each. */
+/* Returns a new object with the fields of one struct; and a new array for `count` structs of `size` bytes each. */
 json_t *cgam_fields_json(const cgam_field *rows, const void *object, unsigned facts);
 json_t *cgam_fields_list(const cgam_field *rows, const void *objects, int64_t count, size_t size);
 
-/* Prints numbers of a document for people, a line each: name, value, the words of its row. names as above; NULL: all. */
+/* Prints numbers of a document as text, a line each: name, value, help of its row. names as above; NULL: all. */
 void cgam_fields_print(FILE *to, const char *names, const cgam_field *rows, const json_t *doc);
 
 #endif

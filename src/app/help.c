@@ -1,4 +1,4 @@
-/* help.c: words about verbs, made from their table: texts, man pages, a JSON description. */
+/* help.c: help made from the table of verbs: texts, man pages, a JSON description. */
 #include "app/verb.h"
 
 #include <ctype.h>
@@ -48,7 +48,7 @@ static void param_title(const cgam_param *p, char *text, size_t size)
     else snprintf(text, size, "--%s %s%s", p->name, p->value, dots);
 }
 
-/* What the table says beside the help: " (required)", " (default 1; may be given several times)". */
+/* What the table adds to the help: " (required)", " (default 1; may be given several times)". */
 static void param_notes(const cgam_param *p, char *text, size_t size)
 {
     const char *join = p->fallback && p->many ? "; " : "";
@@ -72,7 +72,7 @@ static void usage(FILE *to, const cgam_verb *verb)
     fprintf(to, " [options]");
 }
 
-/* What the list of all verbs is divided into: a heading, and the verb it stands before. */
+/* The sections of the list of all verbs: a heading, and the first verb below it. */
 static const struct {
     const char *heading;
     const char *first; /* verb */
@@ -291,12 +291,12 @@ static json_t *param_json(const cgam_param *p)
     return one;
 }
 
-/* A text whose lines are joined to paragraphs. */
+/* A text as a JSON array of paragraphs, their lines joined. */
 static json_t *paragraphs_json(const char *text)
 {
     size_t length = strlen(text);
     json_t *whole = json_stringn(text, length && text[length - 1] == '\n' ? length - 1 : length);
-    char *at = (char *)(uintptr_t)json_string_value(whole); /* of the same length */
+    char *at = (char *)(uintptr_t)json_string_value(whole); /* edited in place, same length */
     for (; at && *at; at++)
         if (*at == '\n' && at[1] == '\n') at++;
         else if (*at == '\n') *at = ' ';

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Of a verb that may have it. */
+/* Returns false if the verb has no such flag. */
 static bool flag(const cgam_call *call, const char *name)
 {
     return cgam_args_known(call->args, name) && cgam_args_flag(call->args, name);
@@ -22,7 +22,7 @@ cgam_status cgam_input_bank(cgam_call *call, cgam_bank **out)
     size_t prefix = strlen(CGAM_DEMO_PREFIX);
     *out = NULL;
     if (strncmp(path, CGAM_DEMO_PREFIX, prefix) == 0 &&
-        !cgam_shelf_has(call->shelf, path)) { /* its memories have norm 1 already */
+        !cgam_shelf_has(call->shelf, path)) { /* banks of the shelf are normalised already */
         int64_t seed = 1;
         if (path[prefix] && (!cgam_text_is_int(path + prefix, &seed) || seed < 0))
             return cgam_fail(call->env, CGAM_E_ARG, "bank %s: a seed is expected after the colon",
@@ -59,8 +59,8 @@ cgam_status cgam_names_beside(cgam_env *env, const char *bank, char *path, size_
     return cgam_fail(env, CGAM_E_ARG, "names: the bank's path is too long");
 }
 
-/* Those that the bank has of itself, in its file or beside it. A shelf says which: no file is looked for on behalf of
- * others. */
+/* The bank's own names, in its file or beside it. If the bank is on a shelf, the shelf supplies them: a client of the
+ * server must not cause a search for files. */
 static cgam_status own_names(cgam_call *call, const cgam_bank *packed)
 {
     const char *bank = cgam_args_text(call->args, "bank");
@@ -121,7 +121,7 @@ static cgam_status names_of_call(void *user, const cgam_bank *bank, const cgam_r
     return cgam_input_names(user, bank, out);
 }
 
-/* Says which option names a file that does not exist, and what was meant if a memory has that name. */
+/* Reports which option names a missing file, and suggests "rows:NAME" if a memory has that name. */
 static cgam_status fail_no_file(cgam_call *call, const cgam_bank *bank, const char *option,
                                 const char *path)
 {

@@ -1,4 +1,4 @@
-/* lm.c: from the values of a call to a study, and from its results to files. */
+/* lm.c: opens a study from the values of a call, and writes its results to files. */
 #include "app/lm.h"
 
 #include "io/array.h"
@@ -14,11 +14,11 @@ cgam_lm_study_opts cgam_lm_opts(const cgam_call *call, cgam_line *line)
     cgam_lm_study_opts opts = cgam_lm_study_opts_default();
     opts.model = cgam_args_text(args, "model");
     opts.store = cgam_args_text(args, "store");
-    const char *const *sets; /* of several the first; the verb has the others */
+    const char *const *sets; /* the first if several are given; the verb reads the others */
     if (cgam_args_words(args, "dataset", &sets) > 0) opts.dataset = sets[0];
     opts.dtype = (cgam_dtype)cgam_word_find(cgam_dtype_words, cgam_args_text(args, "dtype"));
     cgam_args_fill(args, cgam_lm_study_opts_rows, &opts);
-    cgam_args_fill(args, cgam_lm_answer_rows, &opts); /* what is generated is none of these */
+    cgam_args_fill(args, cgam_lm_answer_rows, &opts); /* skips --answer generate */
     opts.progress = cgam_line_begin(line, call->progress);
     return opts;
 }
@@ -127,9 +127,9 @@ cgam_status cgam_lm_run_reported(cgam_call *call, cgam_lm_part part, cgam_lm_exp
     return status == CGAM_OK ? cgam_lm_place_show(call, &to) : status;
 }
 
-/* ---- Where a study goes in a report ------------------------------------------------------------- */
+/* ---- The folder of a study in a report ------------------------------------------------------------- */
 
-/* Letters, digits, points, dashes and underscores of a name without its folder and ending. */
+/* Appends the letters, digits, points, dashes and underscores of a file name without its folder and suffix. */
 static void add_stem(char *name, size_t size, const char *path)
 {
     const char *from = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
@@ -151,7 +151,7 @@ static const char *folder_of(const cgam_call *call)
     return cgam_args_text(call->args, file ? "folder" : "out");
 }
 
-/* The name of the study: its data, its relation, and its model where that is not the default. */
+/* The name of the study: its data, its relation, and its model if that is not the default. */
 static void add_name(const cgam_call *call, char *name, size_t size)
 {
     const char *eval = cgam_args_text(call->args, "eval");
@@ -194,12 +194,12 @@ cgam_status cgam_lm_place_find(const cgam_call *call, cgam_lm_place *to)
     return status == CGAM_OK && to->out[0] ? cgam_folder_make(env, to->out) : status;
 }
 
-/* An option with a value as a shell takes it; "" for a flag. */
+/* Appends an option and its value, quoted for a shell; value "" for a flag. */
 static void add_option(char *text, size_t size, size_t *used, const char *name, const char *value)
 {
     const char *quote = strpbrk(value, " \\{}'\"$&|;<>()*?[]`~#!") ? "'" : "";
     cgam_text_add(text, size, used, " --%s%s%s", name, *value ? " " : "", quote);
-    for (; *value; value++) /* a quote within quotes: out of them, itself, into them again */
+    for (; *value; value++) /* ' becomes '\'' */
         cgam_text_add(text, size, used, *value == '\'' ? "'\\'%c" : "%c", *value);
     cgam_text_add(text, size, used, "%s", quote);
 }

@@ -1,4 +1,4 @@
-/* lm.h: what the `lm` verbs have in common: parameters, the study they open, the files they leave. */
+/* lm.h: what the `lm` verbs share: parameters, the study they open, the files they write. */
 #ifndef CGAM_SRC_APP_LM_H
 #define CGAM_SRC_APP_LM_H
 
@@ -39,9 +39,9 @@
     "antonyms|plurals|past|comparatives|capitals|currencies|continents|colours|next-number|"       \
     "numerals|french|young|kinds"
 
-/* Parameters that say what is run: the fields of cgam_lm_study_opts. */
+/* Parameters for the fields of cgam_lm_study_opts. */
 #define CGAM_PARAMS_LM(store_needed_) CGAM_PARAMS_LM_SETS(store_needed_, false)
-/* The same of a verb that may take several datasets. */
+/* The same for a verb that accepts several datasets. */
 #define CGAM_PARAMS_LM_SETS(store_needed_, several_)                                               \
     CGAM_PARAM_LM_MODEL,                                                                           \
         CGAM_PARAM_TEXT("store", "FILE", "keep states here and take those that are there",         \
@@ -51,60 +51,60 @@
                           .many = (several_)),                                                     \
         CGAM_ROWS_OF(cgam_lm_study_opts_rows)
 
-/* The options that CGAM_PARAMS_LM asks for; progress is drawn on `line`, which the caller keeps until
+/* The options from the parameters of CGAM_PARAMS_LM. Progress is drawn on `line`, which the caller keeps until
  * cgam_line_clear. */
 cgam_lm_study_opts cgam_lm_opts(const cgam_call *call, cgam_line *line);
 
-/* The model of --model: one that the call's shelf keeps open, or opened. Give it back with cgam_lm_done, NULL too. */
+/* Returns the model of --model, from the call's shelf or newly opened. Release it with cgam_lm_done; NULL is fine. */
 cgam_status cgam_lm_of(cgam_call *call, cgam_lm **out);
 void cgam_lm_done(cgam_call *call, cgam_lm *lm);
-/* A study on it. Give it back with cgam_lm_study_done, NULL too. */
+/* Returns a study on that model. Release it with cgam_lm_study_done, which accepts NULL. */
 cgam_status cgam_lm_study_of(cgam_call *call, const cgam_lm_study_opts *opts, cgam_lm_study **out);
 void cgam_lm_study_done(cgam_call *call, cgam_lm_study *study);
 
-/* Of two kinds, the first of which is called `first`, those that an option of words does not name; where it is not given,
- * both are run. */
+/* For an option that chooses between two kinds, the first called `first`: finds the kind to leave out. If the option
+ * is not given, both are run. */
 void cgam_lm_leave_out(const cgam_args *args, const char *option, const char *first, bool *no_first,
                        bool *no_second);
 
-/* A token's bytes as a text of a document: what is not UTF-8 is the sign for that. */
+/* A token's bytes as a JSON text; invalid UTF-8 becomes U+FFFD. */
 json_t *cgam_lm_piece_json(const cgam_lm *lm, int32_t token);
 
-/* What a result leaves in the folder `out` (NULL: nothing): its tables, the figures unless --figures
- * no, and the document as PART.json. `doc` takes the result's document, `files` the names. */
+/* Writes a result into the folder `out` (NULL: writes nothing): its tables, the figures unless --figures no,
+ * and the document as PART.json. `doc` gets the result's document, `files` the names. */
 cgam_status cgam_lm_leave(cgam_call *call, const char *out, cgam_lm_part part,
                           const cgam_lm_result *result, json_t *doc, json_t *files);
-/* Puts "out" and "files" where anything was written; takes the reference. */
+/* Puts "out" and "files" if anything was written; takes over the reference to files. */
 void cgam_lm_put_files(json_t *doc, const char *out, json_t *files);
 
-/* Where a verb with --out, --store and --report leaves what it found. */
+/* Where a verb with --out, --store and --report writes its results. */
 typedef struct cgam_lm_place {
     char out[CGAM_PATH_ROOM], store[CGAM_PATH_ROOM]; /* "": none */
     const char *report;                              /* NULL: none */
 } cgam_lm_place;
-/* Makes the folder; in a report it is called after the data, and after a model that is given. */
+/* Makes the folder. In a report it is named after the data, and after the model if one is given. */
 cgam_status cgam_lm_place_find(const cgam_call *call, cgam_lm_place *to);
-/* Puts "command": what makes it again, without its place. */
+/* Puts "command": the command line that repeats the run, without its output folder. */
 void cgam_lm_put_command(cgam_call *call);
-/* Makes the report's page again, where there is a report: puts "study" and "report". */
+/* Rewrites the report's page if there is a report; puts "study" and "report". */
 cgam_status cgam_lm_place_show(cgam_call *call, const cgam_lm_place *at);
 
-/* A verb that is one experiment: opens the study, runs it, leaves what came out in --out. */
+/* A verb that is one experiment: opens the study, runs it, writes the results into --out. */
 typedef cgam_status (*cgam_lm_experiment)(cgam_lm_study *study, const cgam_args *args,
                                           cgam_lm_result **out);
 cgam_status cgam_lm_run(cgam_call *call, cgam_lm_part part, cgam_lm_experiment experiment);
-/* The same of a verb that has --report. */
+/* The same for a verb with --report. */
 cgam_status cgam_lm_run_reported(cgam_call *call, cgam_lm_part part, cgam_lm_experiment experiment);
 
 /* ---- Prompts under edits ------------------------------------------------------------------------ */
-/* The edits of --vector and --edit, in the order given. Gives *out; cgam_edit_set_free. */
+/* The edits of --vector and --edit, in the order given. Free *out with cgam_edit_set_free. */
 cgam_status cgam_lm_edit_set(cgam_call *call, cgam_lm *lm, cgam_edit_set **out);
 
 /* [{"id", "piece"}, ..] */
 json_t *cgam_lm_token_list(const cgam_lm *lm, int64_t count, const int32_t *tokens);
 
-/* Tokens of --prompt, in the model's chat template if `chat`, with a system message before it unless
- * system is NULL. Gives *tokens [*count]; cgam_lm_tokens_free. */
+/* Tokens of --prompt, in the model's chat template if `chat`, after a system message unless
+ * system is NULL. Free *tokens [*count] with cgam_lm_tokens_free. */
 cgam_status cgam_lm_prompt_tokens(cgam_call *call, cgam_lm *lm, const char *system, bool chat,
                                   int32_t **tokens, int64_t *count);
 

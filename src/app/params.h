@@ -1,8 +1,8 @@
-/* params.h: rows of the verbs' tables in short, and the rows that several verbs share.
+/* params.h: short forms for the rows of the verbs' tables, and the rows that several verbs share.
  *
  *     CGAM_PARAM_TEXT("query", "FILE[:NAME]", "one query (d) or several (B,d)", .required = true)
  *
- * After the help, further fields of cgam_param may follow. */
+ *    Further fields of cgam_param may follow the help. */
 #ifndef CGAM_SRC_APP_PARAMS_H
 #define CGAM_SRC_APP_PARAMS_H
 

@@ -1,4 +1,4 @@
-/* progress.c: a bar, the share done and the time left, rewritten in place; or lines that stay. */
+/* progress.c: a bar, the share done and the time left, redrawn in place; or one line after another. */
 #include "app/progress.h"
 
 #include "base/env.h"
@@ -9,12 +9,12 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BAR = 30, EVERY = 15 /* seconds between lines that stay */ };
+enum { BAR = 30, EVERY = 15 /* seconds between printed lines */ };
 
-static atomic_bool drawn; /* a verb has drawn a line of its own */
+static atomic_bool drawn; /* a verb has drawn its own line */
 static bool idle;         /* a line of cgam_line_idle is on the screen */
 
-/* A file or a pipe keeps what is written. */
+/* Returns true for a file or a pipe, where a line cannot be redrawn. */
 static bool stays(void)
 {
     int fd = fileno(stderr);
@@ -38,7 +38,7 @@ void cgam_line_tell(cgam_line *line, double done, double seconds_left)
     else if (seconds_left >= 0) snprintf(left, sizeof left, "%.0f s left", ceil(seconds_left));
     if (stays()) {
         double now = cgam_clock();
-        if (line->said == 0) line->said = now; /* what is done by then needs no word */
+        if (line->said == 0) line->said = now; /* short work prints nothing */
         if (now - line->said < EVERY) return;
         line->said = now;
         fprintf(stderr, "%s: %.0f%%%s%s%s\n", line->what, 100 * done, of, *left ? ", " : "", left);
@@ -47,7 +47,7 @@ void cgam_line_tell(cgam_line *line, double done, double seconds_left)
     drawn = true;
     int width = snprintf(text, sizeof text, "%-12s %s %3.0f%%%s  %s", line->what, bar, 100 * done,
                          of, left);
-    fprintf(stderr, "\r%-*s", line->width, text); /* over all of the line before */
+    fprintf(stderr, "\r%-*s", line->width, text); /* overwrites the whole previous line */
     fflush(stderr);
     line->width = width;
 }

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where the text comes from, and where names are looked up. */
+/* The option for messages, and where names are looked up. */
 typedef struct sums {
     const cgam_bank *bank;
     const char *option;
@@ -17,8 +17,8 @@ typedef struct sums {
     void *user;
 } sums;
 
-/* The memory at *text: its number, or its name, in quotes where it begins like a number or has one of
- * +-*;' in it; '' in these is one quote. */
+/* Reads the memory at *text: its number or its name. A name that begins like a number or contains one of
+ * +-*;' must be in quotes; '' inside quotes is one quote. */
 static cgam_status find_row(const sums *s, const char **text, int64_t *row)
 {
     enum { NAME_MAX = 1024 };
@@ -56,7 +56,7 @@ static cgam_status find_row(const sums *s, const char **text, int64_t *row)
                : cgam_fail(env, CGAM_E_ARG, "%s: no memory named '%.100s'", option, name);
 }
 
-/* Adds the terms at *text up to ';' or the end to sum[d]; row [d] is room. */
+/* Adds the terms at *text up to ';' or the end to sum [d]; row [d] is scratch memory. */
 static cgam_status add_rows(const sums *s, const char **text, double *row, double *sum)
 {
     cgam_env *env = s->bank->env;

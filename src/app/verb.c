@@ -1,4 +1,4 @@
-/* verb.c: finding one's way in the table of verbs: by words, by what was nearly typed. */
+/* verb.c: finds verbs in the table by name, and the nearest name to a mistyped one. */
 #include "app/verb.h"
 #include "lab/embedded.h"
 
@@ -152,7 +152,7 @@ static bool is_option(const cgam_verb *verb, const char *word)
     return p && !cgam_param_positional(p);
 }
 
-/* Is the word one that the user typed as a value? */
+/* Did the user type the word as a value? */
 static bool is_typed(int count, const char *const *typed, const char *word)
 {
     size_t length = strcspn(word, BREAKS);
@@ -164,7 +164,7 @@ static bool is_typed(int count, const char *const *typed, const char *word)
     return false;
 }
 
-/* A message about an option begins with its name, or with `give`; other names follow words that ask for one. */
+/* A message about an option begins with its name or with `give`. Other names follow words that require one. */
 void cgam_help_message(const cgam_verb *verb, int count, const char *const *typed,
                        const char *message, FILE *to)
 {
@@ -177,7 +177,7 @@ void cgam_help_message(const cgam_verb *verb, int count, const char *const *type
         size_t length = strcspn(message, BREAKS);
         bool option = here && is_option(verb, message);
         if (option) fputs("--", to);
-        here = option && message[length] == ','; /* of a list */
+        here = option && message[length] == ','; /* a list of options */
         for (int i = 0; about && asks[i] && message[length] == ' '; i++)
             here |= strlen(asks[i]) == length && strncmp(message, asks[i], length) == 0;
         length += strspn(message + length, BREAKS);

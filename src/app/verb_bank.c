@@ -1,4 +1,4 @@
-/* verb_bank.c: packed banks - made, changed, shown. */
+/* verb_bank.c: makes, changes and shows packed banks. */
 #include "app/input.h"
 #include "app/row_sums.h"
 #include "app/verbs.h"
@@ -68,10 +68,10 @@ static const cgam_param params_show[] = {
 };
 
 /* ---- Lists of rows ------------------------------------------------------------------------- */
-/* Is it a list and not a file? */
+/* Is the text a list, not a file name? */
 static bool is_list(const char *text) { return text[strspn(text, "0123456789,-")] == 0; }
 
-/* --rows as a list of numbers, in their order. Gives *out. */
+/* Reads --rows as a list of numbers, in the order given. The caller frees *out. */
 static cgam_status rows_in_order(cgam_call *call, int64_t below, int64_t **out, int64_t *count)
 {
     cgam_env *env = call->env;
@@ -97,7 +97,7 @@ static cgam_status rows_in_order(cgam_call *call, int64_t below, int64_t **out, 
     return CGAM_OK;
 }
 
-/* --rows or --names as a mask of the bank that is about to be replaced. */
+/* --rows or --names as a mask over the rows of the bank to be replaced. */
 static cgam_status rows_as_mask(void *user, const cgam_bank *bank, uint64_t **out)
 {
     cgam_call *call = user;
@@ -139,7 +139,7 @@ static cgam_status put_bank(cgam_call *call, const cgam_bank *bank)
     return CGAM_OK;
 }
 
-/* What stands under the path now. */
+/* Puts what the file at the path now holds. */
 static cgam_status put_file(cgam_call *call, const char *path)
 {
     cgam_bank *bank;

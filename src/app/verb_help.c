@@ -25,7 +25,7 @@ cgam_status cgam_verb_fail(cgam_env *env, int count, const char *const *words)
                      near.best ? "?" : "", two ? " " : "", two ? words[0] : "");
 }
 
-/* The text printed to a stream in memory, into the document. */
+/* Puts the text printed to a stream in memory into the document. */
 static cgam_status put_text(cgam_call *call, FILE *to, char **text)
 {
     bool fine = to && fclose(to) == 0 && *text;
@@ -43,7 +43,7 @@ static void print_help(const cgam_args *args, const cgam_verb *verb, const char 
     else cgam_help_list(group, to);
 }
 
-/* What was asked for, as text and as the table has it. */
+/* Puts the requested help, as text and as the rows of the table. */
 static cgam_status help_run(cgam_call *call)
 {
     const char *const *words, *group = NULL;

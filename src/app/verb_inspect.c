@@ -1,4 +1,4 @@
-/* verb_inspect.c: what a bank allows. */
+/* verb_inspect.c: reports the spectrum, alpha_crit and safe couplings of a bank. */
 #include "app/input.h"
 #include "app/verbs.h"
 #include "memory/fields.h"

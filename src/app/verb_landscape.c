@@ -38,7 +38,7 @@ static void put_landscape(cgam_call *call, const cgam_landscape *x, bool context
     call->negative = x->unresolved > 0;
 }
 
-/* A plan whose refusal speaks of who asked. */
+/* Makes a plan; an error names the option that caused it. */
 static cgam_status plan_for(cgam_env *env, const cgam_bank *bank, const cgam_recall_opts *o,
                             cgam_recall **plan)
 {

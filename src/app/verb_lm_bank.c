@@ -1,4 +1,4 @@
-/* verb_lm_bank.c: a model's unembedding as a bank file, and what the theory says of it. */
+/* verb_lm_bank.c: writes a model's unembedding as a bank file, and reports what the theory says about it. */
 #include "app/lm.h"
 #include "app/verbs.h"
 #include "io/array.h"
@@ -33,7 +33,7 @@ static cgam_status put_spectrum(cgam_call *call, const cgam_bank *bank)
     return CGAM_OK;
 }
 
-/* gain NULL: there is no final norm of a kind that is known. */
+/* gain NULL: the model has no final norm of a known kind. */
 static cgam_status write_bank(cgam_env *env, const char *path, const cgam_bank *bank,
                               const float *gain)
 {

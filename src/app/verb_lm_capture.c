@@ -19,12 +19,12 @@ static const cgam_param params[] = {
 };
 
 typedef struct census {
-    const char *model; /* digest of ours */
-    char last[65];     /* of the group before */
+    const char *model; /* digest of our model */
+    char last[65];     /* digest of the previous group */
     int64_t others;
 } census;
 
-/* Groups come model by model, so another digest is another model unless it was the last. */
+/* Groups come model by model, so a digest that differs from the last one is another model. */
 static cgam_status count_others(void *user, const cgam_store_group *g)
 {
     census *c = user;
@@ -43,7 +43,7 @@ static cgam_status put_census(cgam_call *call, cgam_lm *lm, cgam_store *store)
     return status;
 }
 
-/* What makes prompts of a dataset has no say where they come from a file. */
+/* Rejects options that build prompts from a dataset if the prompts come from a file. */
 static cgam_status check_alone(const cgam_call *call)
 {
     static const char *const others[] = {"dataset",  "eval",   "train", "format",  "relation",

@@ -1,4 +1,4 @@
-/* verb_lm_fit.c: a projection learned from states, beside what it has to beat. */
+/* verb_lm_fit.c: a projection learned from states, beside its baselines. */
 #include "app/lm.h"
 #include "app/verbs.h"
 

@@ -23,14 +23,14 @@ static cgam_status show_token(void *user, int64_t which, const cgam_lm_token *to
     const cgam_call *call = user;
     char *shown = cgam_strdup(call->env, text);
     if (!shown) return cgam_fail_nomem(call->env, "text");
-    cgam_text_tame(shown, "\n\t"); /* whole letters, as cgam_json_tame has them */
+    cgam_text_tame(shown, "\n\t"); /* whole characters, as cgam_json_tame treats them */
     fputs(shown, call->live);
     fflush(call->live);
     cgam_free(call->env, shown);
     return CGAM_OK;
 }
 
-/* \n and \\ as a shell hands them on; in place. */
+/* Replaces \n and \\, which a shell passes unchanged, in place. */
 static void unescape(char *text)
 {
     char *to = text;

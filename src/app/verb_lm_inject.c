@@ -1,4 +1,4 @@
-/* verb_lm_inject.c: contexts inside the model, beside the readout and their controls. */
+/* verb_lm_inject.c: contexts injected into the model, beside the readout and their controls. */
 #include "app/lm.h"
 #include "app/verbs.h"
 #include "lab/folder.h"

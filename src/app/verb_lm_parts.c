@@ -2,7 +2,7 @@
 #include "app/lm.h"
 #include "app/verbs.h"
 
-/* name, rows of its options, what --out gets */
+/* name, rows of its options, files in --out */
 #define EXPERIMENT(name_, rows_, out_, ...)                                                        \
     static const cgam_param name_##_params[] = {                                                   \
         CGAM_PARAMS_LM(false),      CGAM_ROWS_OF(cgam_lm_answer_rows), CGAM_ROWS_OF(rows_),        \
@@ -60,7 +60,7 @@ static cgam_status gates(cgam_lm_study *study, const cgam_args *args, cgam_lm_re
     return cgam_lm_gates(study, &opts, out);
 }
 
-/* The answer is negative where the number at a path of the document is 0: no query counts. */
+/* The answer is negative if the number at a path of the document is 0, that is, if no query counts. */
 static cgam_status negative_without(cgam_call *call, cgam_status status, int64_t counted)
 {
     call->negative = status == CGAM_OK && counted == 0;

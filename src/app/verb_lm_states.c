@@ -75,7 +75,7 @@ static json_t *prompt_list(const texts *t)
     return list;
 }
 
-/* Without a file to save to, the states are run all the same: what cannot be is noticed. */
+/* Without a file to save to, the prompts are still run, so that errors are found. */
 static cgam_status drop(void *user, const cgam_lm_span *span)
 {
     (void)user, (void)span;

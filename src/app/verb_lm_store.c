@@ -1,4 +1,4 @@
-/* verb_lm_store.c: what a store holds, whether it is sound, and its states as files. */
+/* verb_lm_store.c: lists and checks a store, and exports its states to files. */
 #include "app/params.h"
 #include "app/verbs.h"
 #include "lm/collect.h"

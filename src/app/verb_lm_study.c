@@ -18,7 +18,7 @@ static const cgam_param params[] = {
 };
 
 /* ---- The study ----------------------------------------------------------------------------- */
-/* Every part as soon as it is done, so that a study that is stopped leaves what it had. */
+/* Writes each part as soon as it is done, so that a stopped study keeps its finished parts. */
 static cgam_status run_parts(cgam_call *call, cgam_lm_study *study, const char *out, json_t *files)
 {
     cgam_status status = CGAM_OK;
@@ -35,7 +35,7 @@ static cgam_status run_parts(cgam_call *call, cgam_lm_study *study, const char *
     return status;
 }
 
-/* --parts as the library takes them; 0: none is given. */
+/* --parts as flags of the library; 0: not given. */
 static unsigned parts_of(const cgam_args *args)
 {
     const char *const *words;
@@ -48,7 +48,7 @@ static unsigned parts_of(const cgam_args *args)
     return parts;
 }
 
-/* The seeds to spread over, checked before anything is run; *out NULL: none. Gives *out; cgam_free. */
+/* The seeds to repeat over, checked before any run; *out is NULL if there are none. Free it with cgam_free. */
 static cgam_status read_seeds(const cgam_call *call, int64_t *n, uint64_t **out)
 {
     const int64_t *list;

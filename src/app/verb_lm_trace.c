@@ -1,4 +1,4 @@
-/* verb_lm_trace.c: how long a context goes on shaping what a model computes. */
+/* verb_lm_trace.c: how long a context keeps affecting what a model computes. */
 #include "app/lm.h"
 #include "app/verbs.h"
 #include "lab/figures/picture.h"

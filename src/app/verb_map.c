@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-enum { SIDE = 5 }; /* attractors are looked for from SIDE x SIDE points of the plane too */
+enum { SIDE = 5 }; /* attractors are also searched from SIDE x SIDE points of the plane */
 
 static const cgam_param params[] = {
     CGAM_PARAM_BANK,
@@ -45,7 +45,7 @@ typedef struct job {
     cgam_plane plane;
     cgam_map_opts opts;
     cgam_matrix c, then, from;
-    int64_t grid, anchors; /* memories that make the plane, or all where none do */
+    int64_t grid, anchors; /* anchors: memories that span the plane, or all */
     const int64_t *through;
     double *x, *y; /* [grid] each */
     double *energy;
@@ -82,7 +82,7 @@ static cgam_status open_job(job *j)
     return status;
 }
 
-/* Where memory i of the anchors stands; row [d] is room. */
+/* The position of anchor i on the plane; row [d] is scratch memory. */
 static cgam_status anchor(const job *j, int64_t i, double *row, double *x, double *y, double *off)
 {
     bool all = j->anchors == j->info.n && cgam_args_count(j->call->args, "through") == 0;
@@ -111,7 +111,7 @@ static cgam_status lay_out(job *j)
     cgam_free(env, row);
     if (status != CGAM_OK) return status;
     j->y = j->x + j->grid;
-    for (int k = 0; k < 2 && j->anchors == 2; k++) { /* the plane goes through zero too */
+    for (int k = 0; k < 2 && j->anchors == 2; k++) { /* the plane also passes through zero */
         low[k] = fmin(low[k], 0);
         high[k] = fmax(high[k], 0);
     }
@@ -150,7 +150,7 @@ static json_t *point(double x, double y, double off)
     return doc;
 }
 
-/* Memories whose foot is on the map, the anchors first of all; at most 200. */
+/* Memories whose projection is on the map, the anchors first; at most 200. */
 static cgam_status put_memories(job *j)
 {
     enum { MOST = 200 };
@@ -178,7 +178,7 @@ static cgam_status put_memories(job *j)
     return status;
 }
 
-/* Rest points, looked for from the memories of the plane and from points spread over the map. */
+/* Rest points, searched from the memories of the plane and from points spread over the map. */
 static cgam_status put_attractors(job *j)
 {
     cgam_env *env = j->call->env;
@@ -213,7 +213,7 @@ static cgam_status put_attractors(job *j)
     return status;
 }
 
-/* A flow as columns: a list for each field of its moments. */
+/* A flow as columns: one list for each field of its moments. */
 static json_t *flow_doc(const cgam_map_moment *m, int64_t count, cgam_end end)
 {
     json_t *doc = json_object(), *moments = cgam_fields_list(cgam_moment_rows, m, count, sizeof *m);

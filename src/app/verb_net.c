@@ -1,4 +1,4 @@
-/* verb_net.c: networks in JSON files, shown and run. */
+/* verb_net.c: shows and runs networks in JSON files. */
 #include "app/params.h"
 #include "app/progress.h"
 #include "app/verbs.h"
@@ -55,7 +55,7 @@ static json_t *parts_json(const cgam_net *net, const double *parts)
     return object;
 }
 
-/* The layers that a clamp holds at a time. */
+/* Does a clamp hold the layer at that time? */
 static bool held_at(const cgam_flow_opts *flow, int layer, double time)
 {
     for (int i = 0; i < flow->clamp_count; i++)
@@ -76,7 +76,7 @@ static json_t *layer_json(const cgam_layer_view *layer, bool clamped)
     return object;
 }
 
-/* Adds where the layer's largest number is, and the numbers themselves when they are few. */
+/* Adds the index of the layer's largest number, and the numbers themselves if there are at most STATE_SHOWN. */
 static void put_state(json_t *object, int64_t size, const double *x, const double *a)
 {
     int64_t best = 0;
@@ -257,7 +257,7 @@ static cgam_status put_show(cgam_call *call, cgam_net_file *file, bool *clamped,
     return put_eigen(call, file, clamped);
 }
 
-/* The table that print shows, kept in the document under a key of its own. */
+/* Puts the table that print shows into the document, under its own key. */
 static cgam_status put_table(cgam_call *call, const cgam_net *net, const double *parts)
 {
     char *text = NULL;

@@ -1,4 +1,4 @@
-/* verb_recall.c: queries meet a bank. */
+/* verb_recall.c: recalls queries from a bank. */
 #include "app/input.h"
 #include "app/verbs.h"
 #include "base/alloc.h"
@@ -82,11 +82,11 @@ static const cgam_param params[] = {
 /* Everything a call opens, so that one function closes it. */
 typedef struct job {
     cgam_call *call;
-    cgam_bank *bank, *some;      /* the whole, and with --only what counts; else NULL */
+    cgam_bank *bank, *some;      /* the whole bank; the memories that --only selects, or NULL */
     const cgam_row_names *names; /* or NULL */
-    double *p_whole;             /* [n] with --save-p where not all of them count */
+    double *p_whole;             /* [n] for --save-p with --only */
     cgam_recall *plan;
-    const cgam_gate *gate; /* on the call's shelf, shared by plans; NULL: none */
+    const cgam_gate *gate; /* from the call's shelf, shared by plans; or NULL */
     cgam_matrix q, c, P, W;
     int64_t *target;
     cgam_route route;
@@ -94,7 +94,7 @@ typedef struct job {
     cgam_result *results;
     cgam_anneal *anneal; /* [queries] mode anneal, else NULL */
     int64_t top, *top_index;
-    double min_p; /* of what is listed */
+    double min_p; /* least probability listed */
     double *top_p, *top_log_p, *p, *readout;
     cgam_score_parts *parts; /* [queries, top], with --explain */
 } job;
@@ -131,7 +131,7 @@ static cgam_status check_shape(cgam_env *env, const char *option, const char *wh
 /* The memories that take part. */
 static const cgam_bank *counts(const job *j) { return j->some ? j->some : j->bank; }
 
-/* What the options say, but for files. */
+/* Reads all options but the files. */
 static cgam_status read_options(const cgam_call *call, cgam_recall_opts *o)
 {
     *o = cgam_recall_opts_default();
@@ -146,7 +146,7 @@ static cgam_status read_options(const cgam_call *call, cgam_recall_opts *o)
     return CGAM_OK;
 }
 
-/* The path without links and dots; of a file that is not there yet, by its folder. */
+/* Resolves links and dots of a path. If the file does not exist yet, resolves its folder. */
 static void resolve(const char *path, char out[2 * PATH_MAX])
 {
     char folder[PATH_MAX];
@@ -222,7 +222,7 @@ static cgam_status open_job(job *j)
     status = read_options(call, &o);
     if (status != CGAM_OK) return status;
     o.P = j->P.data;
-    o.W = j->W.data; /* of what counts */
+    o.W = j->W.data; /* for the selected memories */
     for (int64_t i = 0; o.W && i < cgam_bank_describe(counts(j)).n; i++)
         memmove(j->W.data + i * d_c, j->W.data + cgam_bank_number(counts(j), i) * d_c,
                 (size_t)d_c * sizeof *j->W.data);
@@ -267,7 +267,7 @@ static cgam_status make_outputs(job *j)
     return status;
 }
 
-/* The parts of the scores of the queries of `in`, the first of which is query `from`. */
+/* Computes the parts of the scores of the queries of `in`, whose first is query `from`. */
 static cgam_status explain_top(job *j, const cgam_recall_in *in, int64_t from)
 {
     cgam_bank_info bank = cgam_bank_describe(counts(j));
@@ -282,7 +282,7 @@ static cgam_status explain_top(job *j, const cgam_recall_in *in, int64_t from)
     return status;
 }
 
-/* p of `count` queries, with zeros for memories that do not count. */
+/* Appends p of `count` queries, with zeros for memories that are not selected. */
 static cgam_status append_p(job *j, int64_t count)
 {
     cgam_bank_info bank = cgam_bank_describe(counts(j));
@@ -324,7 +324,7 @@ static cgam_status recall_queries(job *j)
             status = cgam_npy_append(j->save_readout, j->readout, count * bank.d);
     }
     if (status == CGAM_OK && j->call->ranks)
-        status = cgam_ranks_agree(j->call->env, j->call->ranks); /* before anything is named */
+        status = cgam_ranks_agree(j->call->env, j->call->ranks); /* before files are named */
     if (status == CGAM_OK && j->save_p) {
         status = cgam_npy_finish(j->save_p);
         j->save_p = NULL;
@@ -362,7 +362,7 @@ static void put_top(const job *j, int64_t k, json_t *doc)
 {
     json_t *top = json_array(), *logs = json_array(), *names = json_array();
     for (int64_t i = k * j->top; i < (k + 1) * j->top; i++) {
-        if (j->top_p[i] < j->min_p) break; /* p falls */
+        if (j->top_p[i] < j->min_p) break; /* p is sorted, largest first */
         json_t *pair = json_array();
         json_array_append_new(pair, json_integer(j->top_index[i]));
         json_array_append_new(pair, cgam_json_real(j->top_p[i]));
@@ -430,7 +430,7 @@ static void put_results(job *j)
     cgam_json_put(doc, "queries", queries);
 }
 
-/* How far alpha, lambda and beta can go, of the first query. */
+/* Puts the limits of alpha, lambda and beta for the first query. */
 static cgam_status put_marks(const job *j)
 {
     cgam_marks marks;

@@ -53,7 +53,7 @@ static cgam_status make_report(cgam_call *call)
     return CGAM_OK;
 }
 
-/* Claims, and how many of them hold. */
+/* Prints the claims and how many of them hold. */
 static void print_claims(FILE *to, const json_t *claims)
 {
     int count[4] = {0}; /* hold, hold under a condition, do not hold, are not decided */

@@ -1,4 +1,4 @@
-/* verb_serve.c: the verbs as a server. The server itself is a door of its own (src/serve). */
+/* verb_serve.c: parameters of the verb serve. The server itself is in src/serve. */
 #include "app/params.h"
 #include "app/verbs.h"
 #include "base/env.h"

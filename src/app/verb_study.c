@@ -1,5 +1,5 @@
-/* verb_study.c: the studies as verbs. Their parameters are those of the library's table (study.h),
- * in the words of the command line, and so are their words. */
+/* verb_study.c: the studies as verbs. Their parameters and help come from the library's table (study.h),
+ * adapted to the command line. */
 #include "app/input.h"
 #include "app/params.h"
 #include "app/progress.h"
@@ -15,7 +15,7 @@
 /* ---- Parameters ------------------------------------------------------------------------------ */
 enum { PARAMS_MAX = 40, WORDS_MAX = 160 };
 
-/* What every study has besides its own parameters; --normalize where it takes a bank. */
+/* Parameters that every study has; --normalize only if it accepts a bank. */
 static const cgam_param normalize_param =
     CGAM_PARAM_FLAG("normalize", "divide each memory of the file by its norm");
 static const cgam_param door_params[] = {
@@ -34,14 +34,14 @@ enum { DOOR_PARAMS = sizeof door_params / sizeof *door_params };
 
 cgam_verb cgam_verb_study_kinds[CGAM_STUDY_KINDS];
 
-/* What such a verb points to: its parameters and words. */
+/* The parameters and help that a verb of a study points to. */
 static struct study_verb {
     cgam_param params[PARAMS_MAX];
     char name[64], folder[64];
     char words[PARAMS_MAX][WORDS_MAX], fallbacks[PARAMS_MAX][WORDS_MAX];
 } made[CGAM_STUDY_KINDS];
 
-/* Row k of the study's table in the words of the command line. */
+/* A row of the study's table as a parameter of the command line. */
 static cgam_param from_row(const cgam_study_param *p, const cgam_study_opts *usual,
                            struct study_verb *v, int k)
 {
@@ -88,7 +88,7 @@ static void make_params(cgam_study_kind kind, struct study_verb *v)
     v->params[count + DOOR_PARAMS - 2].fallback = v->folder;
 }
 
-/* *bank: the file's memories where one is named; the caller frees it. */
+/* *bank: the memories of the file if one is named; the caller frees it. */
 static cgam_status take_options(cgam_call *call, cgam_study_kind kind, cgam_study_opts *o,
                                 cgam_bank **bank)
 {
@@ -197,7 +197,7 @@ static cgam_status run_study(cgam_call *call)
     return run_kind(call, (cgam_study_kind)(call->verb - cgam_verb_study_kinds));
 }
 
-/* Before main: the verbs are a constant table to everybody else. */
+/* Runs before main, so that all other code sees a constant table. */
 __attribute__((constructor)) static void make_verbs(void)
 {
     for (int k = 0; k < CGAM_STUDY_KINDS; k++) {
@@ -219,7 +219,7 @@ static const cgam_param list_params[] = {
     CGAM_PARAM_END,
 };
 
-/* Reached only when no study has the name that was typed. */
+/* Reached only if no study has the name that was typed. */
 static cgam_status list_run(cgam_call *call)
 {
     const char *typed = cgam_args_text(call->args, "NAME");

@@ -1,5 +1,5 @@
-/* cli.c: the command line. Arguments in, one document or one readable page out; messages go to
- * standard error, one line each; the exit status is the verdict. */
+/* cli.c: the command line. Arguments in, one document or one readable page out. Messages go to
+ * standard error, one line each. The exit status is the verdict. */
 #include "cli/cli.h"
 
 #include "app/verbs.h"
@@ -52,7 +52,7 @@ static int exit_code(cgam_status status, bool negative)
     }
 }
 
-/* "cgam VERB: ", with which all errors begin. An error of help names no verb. */
+/* Prints "cgam VERB: ", the start of every error. Errors of help name no verb. */
 static void print_origin(const cgam_verb *verb, FILE *to)
 {
     bool colours = cgam_help_colours(stderr), named = verb && verb != &cgam_verb_help;
@@ -66,9 +66,9 @@ static int print_error(const cgam_verb *verb, int argc, const char *const *argv,
 {
     const char *message = "";
     if (env) message = cgam_env_message(env);
-    else (void)cgam_blas_load(&message); /* there is no env without it */
+    else (void)cgam_blas_load(&message); /* no env can be made without it */
     if ((status == CGAM_E_INTERRUPTED && !team) || !*message) message = cgam_status_text(status);
-    if (is_speaker() || !env) { /* without an env, ranks cannot tell each other */
+    if (is_speaker() || !env) { /* without an env, ranks cannot exchange messages */
         print_origin(verb, stderr);
         if (!env && team) fprintf(stderr, "rank %d: ", team->rank);
         cgam_help_message(status == CGAM_E_NOMEM ? NULL : verb, argc, argv, message, stderr);
@@ -77,7 +77,7 @@ static int print_error(const cgam_verb *verb, int argc, const char *const *argv,
     return exit_code(status, false);
 }
 
-/* The line of a verb that has to be ended, in text [size]; empty for the ranks that do not speak. */
+/* Writes the last line of a verb that must be ended to text [size]; empty for ranks that do not print. */
 static void make_last_line(const cgam_verb *verb, char *text, size_t size)
 {
     FILE *to = is_speaker() ? fmemopen(text, size, "w") : NULL;
@@ -88,7 +88,7 @@ static void make_last_line(const cgam_verb *verb, char *text, size_t size)
     fclose(to);
 }
 
-/* --threads is needed before there is an env to parse with, so it is looked up by hand; the real
+/* --threads is needed before an env exists to parse with, so it is looked up by hand. The real
  * parser checks it again. */
 static int threads_wanted(int argc, const char *const *argv)
 {
@@ -103,7 +103,7 @@ static int threads_wanted(int argc, const char *const *argv)
     return 0;
 }
 
-/* How many ranks there were, and what went between them in an iteration. */
+/* Puts the number of ranks, and the bytes exchanged between them in an iteration. */
 static void put_ranks(json_t *doc)
 {
     if (!team) return;
@@ -163,7 +163,7 @@ static int run_verb(const cgam_verb *verb, int argc, const char *const *argv, FI
     return code;
 }
 
-/* Closes standard output; a failed write changes the exit status, unless the reader of a pipe had enough (cgam help | head). */
+/* Closes standard output. A failed write changes the exit status, unless a pipe was closed (cgam help | head). */
 static int close_output(int code)
 {
     struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
@@ -196,14 +196,14 @@ static int print_help(int count, const char *const *words, FILE *to)
     return run_verb(&cgam_verb_help, n, asked, to);
 }
 
-/* May a rank be given this option with another value? Its part of a bank, where it writes, how many threads it has. */
+/* May ranks have different values of this option? True for a rank's part of a bank, its output and its threads. */
 static bool is_own(const cgam_param *param)
 {
     return param && (param->input == CGAM_INPUT_BANK || param->writes ||
                      strcmp(param->name, "threads") == 0);
 }
 
-/* A number of the verb and of its options that all ranks must share; "--beta 2" and "--beta=2" are the same. */
+/* A hash of the verb and of the options that all ranks must share; "--beta 2" and "--beta=2" give the same. */
 static uint64_t digest_words(int count, const char *const *words)
 {
     int used;
@@ -250,7 +250,7 @@ static int run_words(int count, const char *const *words)
         if (is_either(words[i], "--help", "-h")) return print_help(count, words, stdout);
     if (verb) return run_verb(verb, count - used, words + used, stdout);
     if (!is_speaker()) return BAD_INPUT;
-    /* No verb, or half of one: prints the list of verbs as an error. */
+    /* No verb, or an incomplete one: prints the list of verbs as an error. */
     int code = print_help(count, words, stderr);
     return code == DONE ? BAD_INPUT : code;
 }

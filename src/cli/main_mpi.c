@@ -1,4 +1,4 @@
-/* main_mpi.c: `cgam-mpi`, a rank of several. */
+/* main_mpi.c: `cgam-mpi`, one of several ranks. */
 #include "cli/cli.h"
 
 #include <cgam/mpi.h>

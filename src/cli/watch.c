@@ -23,7 +23,7 @@ static const double QUIET = 1.5; /* seconds before a terminal shows that a silen
 static const long TICK_NS = 500000000;
 enum { STACK = 128 << 10 };
 
-static atomic_bool stopping; /* set on whatever thread the signal finds, read on all */
+static atomic_bool stopping; /* set on the thread that receives the signal, read on all */
 static sem_t asked;          /* posted by the signal */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all below */
 static const cgam_call *watched;                         /* NULL: no verb runs */
@@ -61,7 +61,7 @@ static void sleep_seconds(double seconds)
     while (nanosleep(&left, &left) != 0) continue;
 }
 
-/* The lock is held and stays so: the main thread cannot get past cgam_watch_end. */
+/* The lock is held and not released, so the main thread cannot return from cgam_watch_end. */
 static void end_process(void)
 {
     cgam_line_idle_clear();

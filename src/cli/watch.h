@@ -5,7 +5,7 @@
 
 #include "app/verbs.h"
 
-/* Catches SIGINT and SIGTERM and starts the thread. Without memory for the thread only the library's own checks stop a verb. */
+/* Catches SIGINT and SIGTERM and starts the thread. If it cannot start, only the library's checks stop a verb. */
 void cgam_watch_start(void);
 /* Has a signal arrived? For cgam_env_opts. */
 bool cgam_watch_stopping(void *user);
