@@ -87,7 +87,7 @@ static cgam_status run_trace(cgam_call *call)
     cgam_edit_set *set = NULL;
     sides s = {0};
     if (!system && !cgam_args_given(args, "vector") && !cgam_args_given(args, "edit"))
-        return cgam_fail(call->env, CGAM_E_ARG, "give a context: system, vector or edit");
+        return cgam_fail(call->env, CGAM_E_ARG, "give system, vector or edit (the context)");
     cgam_status status = out ? cgam_folder_make(call->env, out) : CGAM_OK;
     if (status == CGAM_OK) status = cgam_lm_of(call, &lm);
     if (status == CGAM_OK) status = cgam_lm_edit_set(call, lm, &set);

@@ -107,7 +107,7 @@ static cgam_status check_differ(const vocabulary *v)
         crypto_shorthash((uint8_t *)&at, (const uint8_t *)text.at, text.length, key);
         for (at &= capacity - 1; table[at]; at = (at + 1) & (capacity - 1))
             if (same_text(v->text[table[at] - 1], text)) {
-                status = reject_token(v, "tokens", i, "is there twice");
+                status = reject_token(v, "tokens", i, "is a duplicate");
                 break;
             }
         table[at] = (uint32_t)i + 1;
@@ -134,7 +134,7 @@ static cgam_status check_tokens(vocabulary *v)
         if (v->reading == UNKNOWN) continue;
         if (memchr(text.at, 0, text.length) && text.length > 1)
             return reject_token(v, "tokens", i, "has a zero in it");
-        if (!is_utf8(text) && text.length > 1) return reject_token(v, "tokens", i, "is no UTF-8");
+        if (!is_utf8(text) && text.length > 1) return reject_token(v, "tokens", i, "is not UTF-8");
         if (byte < 0 && text.length == 1) byte = (unsigned char)text.at[0];
         if (byte >= 0) v->byte[byte] = true;
     }
@@ -157,7 +157,8 @@ static cgam_status check_types(const vocabulary *v)
     const cgam_gguf_value *types = array_of_tokens(v, "token_type", CGAM_GGUF_I32, &status);
     for (uint64_t i = 0; types && i < v->count && status == CGAM_OK; i++) {
         double type = cgam_gguf_number(types, i);
-        if (type < 0 || type > TYPE_BYTE) status = reject_token(v, "token_type", i, "is no type");
+        if (type < 0 || type > TYPE_BYTE)
+            status = reject_token(v, "token_type", i, "is not a token type");
         else if (type == TYPE_BYTE && v->reading == WHOLE_WORDS)
             status =
                 reject_token(v, "token_type", i, "says byte, which this tokenizer has none of");
@@ -178,8 +179,8 @@ static cgam_status check_merges(const vocabulary *v)
     for (uint64_t i = 0; merges && i < merges->count && status == CGAM_OK; i++) {
         cgam_gguf_text text = cgam_gguf_next(&at);
         const char *blank = text.length > 2 ? memchr(text.at + 1, ' ', text.length - 2) : NULL;
-        if (!blank) status = reject_token(v, "merges", i, "is no pair");
-        else if (!is_utf8(text)) status = reject_token(v, "merges", i, "is no UTF-8");
+        if (!blank) status = reject_token(v, "merges", i, "is not a pair");
+        else if (!is_utf8(text)) status = reject_token(v, "merges", i, "is not UTF-8");
     }
     return status;
 }
@@ -322,13 +323,13 @@ static cgam_status check_word(const model_checking *c, const struct rule *rule,
                               const cgam_gguf_value *v)
 {
     const uint8_t *at = v->items;
-    if (v->array || v->kind != CGAM_GGUF_TEXT) return reject_key(c, rule->key, "is no text");
+    if (v->array || v->kind != CGAM_GGUF_TEXT) return reject_key(c, rule->key, "is not a string");
     cgam_gguf_text text = cgam_gguf_next(&at);
     for (const char *word = rule->words; *word; word = strchr(word, ' ') + 1)
         if ((size_t)(strchr(word, ' ') - word) == text.length &&
             memcmp(word, text.at, text.length) == 0)
             return CGAM_OK;
-    return reject_key(c, rule->key, "is no word that it may be");
+    return reject_key(c, rule->key, "has an unknown value");
 }
 
 static cgam_status check_rule(const model_checking *c, const struct rule *rule)
@@ -339,7 +340,7 @@ static cgam_status check_rule(const model_checking *c, const struct rule *rule)
     if (v->kind == CGAM_GGUF_TEXT || v->kind == CGAM_GGUF_BOOL ||
         is_real(v->kind) != (rule->kind == REAL))
         return reject_key(c, rule->key,
-                          rule->kind == REAL ? "is no real number" : "is no whole number");
+                          rule->kind == REAL ? "is not a real number" : "is not an integer");
     if (v->array && v->count > LAYERS_MAX)
         return reject_key(c, rule->key, "has more items than layers");
     for (uint64_t i = 0; i < v->count; i++) {

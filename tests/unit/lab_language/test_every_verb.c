@@ -152,7 +152,7 @@ TEST(people_are_told_what_the_document_says)
         {"lm vector --model m.gguf --from v.gguf --out u.txt", "!must end in .gguf", ""},
         {"lm trace --model m.gguf --prompt the_film --vector v.gguf:3 --max-tokens 3",
          "cosine, layer 3", "KL"},
-        {"lm trace --model m.gguf --prompt the_film", "!give a context", ""},
+        {"lm trace --model m.gguf --prompt the_film", "!give system", ""},
         {"lm capture --model m.gguf --prompts p.txt --store s.db", "2", "s.db"},
         {"lm capture --model m.gguf --prompts p.txt --store s.db --exact", "2", "s.db"},
         {"lm store --store s.db --check --engine llama --export x.npy", "x.npy", "x.index.csv"},
