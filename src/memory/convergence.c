@@ -1,5 +1,5 @@
-/* convergence.c: a coupled recall while it iterates, the same for queries that go alone and together: its beginning, how
- * far p moved, how fast that falls, what became of the energy, and when it is over. */
+/* convergence.c: the state of an iterating coupled recall, for queries solved alone and together: its start, how far
+ * p moved, how fast that decreases, what happened to the energy, and when it ends. */
 #include "memory/stages.h"
 
 #include "num/vec.h"
@@ -25,7 +25,7 @@ cgam_status cgam_iterating_begin(const cgam_recall *plan, const cgam_settled *m,
     cgam_vec_copy(Z, x.r_new, x.in.a);
     cgam_status status = cgam_twins_level(plan->bank, level, x.r_new);
     if (!cgam_activate(plan, x.r_new, x.p_new, &x.act)) x.trace.end = CGAM_END_DIVERGED;
-    /* another start has no point of this energy on its path */
+    /* a given start has no point of this energy on its path */
     x.trace.energy_start = start ? INFINITY : -x.in.half_us0 - x.act.lse / plan->opts.beta;
     x.trace.energy_end = x.trace.energy_start;
     if (start) cgam_vec_copy(Z, x.p_new, start);
@@ -77,8 +77,8 @@ bool cgam_iterating_ends(const cgam_recall *plan, cgam_iterating *x, bool exact)
 {
     const cgam_recall_opts *o = &plan->opts;
     cgam_trace *t = &x->trace;
-    /* rounding of r moves p by about beta eps |r|; a change of that size that stops falling has
-     * arrived as far as double can tell */
+    /* rounding of r moves p by about beta eps |r|; a change of that size that no longer decreases is the most that
+     * double can resolve */
     double noise = 64 * o->beta * 0x1p-53 * (fabs(x->act.lse) / o->beta + 1);
     bool converged = t->change <= o->tol && exact, spent = t->iterations >= o->max_iter;
     bool stalled = t->iterations - x->since > STALL_ROUNDS && t->change <= noise;

@@ -1,4 +1,4 @@
-/* couple.c: the plain reference of couple.h, in double, and the one that goes with a CPU. */
+/* couple.c: the plain reference of couple.h, in double, and the choice of the loops for a CPU. */
 #include "memory/couple.h"
 
 #include <math.h>

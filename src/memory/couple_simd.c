@@ -1,5 +1,5 @@
-/* couple_simd.c: couple.h with vectors of BYTES bytes. Up to VECTORS of them, queries all, go side by
- * side, so that rows are read whole. */
+/* couple_simd.c: couple.h with vectors of BYTES bytes. Up to VECTORS of them, all of queries, are processed side by
+ * side, so that whole rows are read. */
 #include "memory/couple.h"
 
 #include "num/cpu/exp_f32.h"

@@ -5,8 +5,8 @@
  *     E(s) = s'As/2 - u's - lse(beta (b + lambda s)) / beta ,     s = A^-1 (u + lambda p),
  * so E never rises, for any lambda, as long as A is positive definite. With the s above
  *     E = sum_i p_i (r_i - a_i) / 2 - u'A^-1u / 2 - lse(beta r) / beta ,   r = b + lambda s,
- * which the step that computes r gathers on its way; a rise beyond rounding would show. A step is a
- * pass over Z (coupled_pass.c), or a solve of its own where that does not stream. */
+ * which is computed in the step that computes r, so a rise beyond rounding is detected. A step is a pass over Z
+ * (coupled_pass.c), or a separate solve where that does not stream. */
 #include "memory/certify.h"
 #include "memory/engines.h"
 
@@ -17,7 +17,8 @@
 #include <math.h>
 #include <string.h>
 
-/* r_new, its activation and the energy without streaming: A^-1 p_old by a solve of its own, refined where `exact`. */
+/* Computes r_new, its activation and the energy without streaming: A^-1 p_old by a separate solve, refined if
+ * `exact`. */
 static cgam_status step_apart(const cgam_recall *plan, cgam_iterating *x, bool exact, double *work,
                               double *energy)
 {
@@ -48,7 +49,7 @@ typedef struct weighing {
     const cgam_iterating *x;
 } weighing;
 
-/* p_new of some rows; noted: the largest change. */
+/* Computes p_new of some rows and notes the largest change. */
 static cgam_status weigh_rows(void *arg, const cgam_pass_group *group)
 {
     const weighing *job = arg;
@@ -66,14 +67,14 @@ static cgam_status weigh_rows(void *arg, const cgam_pass_group *group)
     return CGAM_OK;
 }
 
-/* p_new from r_new; with softmax exp(beta (r - top)) / sum, which keeps the digits that exp(beta r - lse) would lose to
- * the size of r, and how far that is from p_old; the energy of levelled scores. *finite = it is a number. */
+/* Computes p_new from r_new, its distance from p_old, and the energy of levelled scores. With softmax p_new is
+ * exp(beta (r - top)) / sum: exp(beta r - lse) would lose digits to the size of r. *finite = the result is finite. */
 static cgam_status weigh_step(const cgam_recall *plan, cgam_iterating *x, double *energy,
                               double *change, bool *finite)
 {
     const cgam_rows *Z = &plan->bank->Z;
     *finite = isfinite(x->act.lse);
-    if (!*finite) { /* nothing moves any more */
+    if (!*finite) { /* p no longer changes */
         cgam_vec_copy(Z, x->p_new, x->p_old);
         return CGAM_OK;
     }
@@ -82,7 +83,7 @@ static cgam_status weigh_step(const cgam_recall *plan, cgam_iterating *x, double
         cgam_status status = cgam_twins_level(plan->bank, plan->twins, x->r_new);
         if (status != CGAM_OK) return status;
         x->act =
-            cgam_activated_of(plan, x->r_new); /* with the sums before, p would not add up to 1 */
+            cgam_activated_of(plan, x->r_new); /* with the earlier sums p would not add up to 1 */
         *energy += (before - x->act.lse) / plan->opts.beta;
     }
     weighing job = {plan, x};
@@ -95,15 +96,15 @@ static cgam_status weigh_step(const cgam_recall *plan, cgam_iterating *x, double
     return status;
 }
 
-/* Would Newton get there sooner? Costs in units of one multiplication per row: an iteration reads
- * the bank, a Newton step factors an operator (matrix products run about eight times as fast per
- * multiplication as the memory-bound pass), and about five factorisations are needed. */
+/* Is Newton likely to be faster? Costs are in units of one multiplication per row: an iteration reads the bank, a
+ * Newton step factors an operator (matrix products run about eight times as fast per multiplication as the
+ * memory-bound pass), and about five factorisations are needed. */
 static bool newton_pays(const cgam_recall *plan, const cgam_iterating *x)
 {
     double n = (double)plan->bank->Z.n, d = (double)plan->bank->Z.d;
     const cgam_trace *t = &x->trace;
     if (plan->opts.plain || plan->opts.lambda == 0 || !plan->gate->A) return false;
-    if (cgam_recall_sparse(plan)) return false; /* the lemma of newton.c is softmax's */
+    if (cgam_recall_sparse(plan)) return false; /* the lemma of newton.c needs softmax */
     if (t->iterations < 12 || t->iterations < x->newton_after) return false;
     if (!(t->rate > 0.2 && t->rate < 1)) return false;
     double left = log(plan->opts.tol / t->change) / log(t->rate);
@@ -112,7 +113,7 @@ static bool newton_pays(const cgam_recall *plan, const cgam_iterating *x)
     return left * once > 5 * factor + 10 * once;
 }
 
-/* Counts one more plain step; true = it was the last. Energies are as good as f32 where it had a part. */
+/* Counts one more plain step; returns true if it was the last. Energies computed partly in f32 are marked rough. */
 static bool count_step(const cgam_recall *plan, cgam_streaming *w, double energy, double change)
 {
     bool exact = !w->f32 && !w->after_f32;
@@ -121,7 +122,7 @@ static bool count_step(const cgam_recall *plan, cgam_streaming *w, double energy
     return cgam_iterating_ends(plan, &w->x, exact);
 }
 
-/* What a step made is where the next begins. */
+/* Makes the new p and r the old ones of the next step. */
 static void turn_over(cgam_iterating *x)
 {
     double *p = x->p_old;
@@ -129,7 +130,7 @@ static void turn_over(cgam_iterating *x)
     x->p_new = p;
 }
 
-/* The end of one query: where the streamed solve is not exact enough, iterate on with refined solves. work: [2, n]. */
+/* Finishes one query: if the streamed solve is not exact enough, iterates on with refined solves. work: [2, n]. */
 static cgam_status refine_end(const cgam_recall *plan, cgam_streaming *w, double *work)
 {
     const cgam_rows *Z = &plan->bank->Z;
@@ -160,8 +161,8 @@ static cgam_status refine_end(const cgam_recall *plan, cgam_streaming *w, double
             trace->end = CGAM_END_DIVERGED;
             break;
         }
-        /* the first refined energy differs from the streamed one by its error, not by a rise, and what
-         * streamed ones rose by is one where it is more than their errors can be */
+        /* the first refined energy differs from the streamed one by the error of that, not by a rise; a rise of the
+         * streamed ones counts if it exceeds their possible errors */
         if (x->best == INFINITY) {
             trace->energy_end = fmax(energy, trace->energy_end);
             if (trace->energy_rise <= 3 * trace->streamed) trace->energy_rise = 0;
@@ -176,13 +177,14 @@ static cgam_status refine_end(const cgam_recall *plan, cgam_streaming *w, double
     return cgam_rows_status(Z);
 }
 
-/* What the last step may be off by, by the small system: the weights in its g are those of p but for their own rounding. */
+/* The error of the last step, from the small system: the weights in its g are those of p except for their
+ * rounding. */
 static cgam_status doubt_last_step(const cgam_recall *plan, cgam_streaming *w)
 {
     cgam_iterating *x = &w->x;
     bool proves = plan->opts.certify == CGAM_CERTIFY_USUAL && x->trace.end != CGAM_END_DIVERGED;
     if (!proves || cgam_recall_sparse(plan)) return CGAM_OK;
-    if (plan->gate->a == 0 && plan->opts.lambda > 0) { /* A = I: nothing is solved for */
+    if (plan->gate->a == 0 && plan->opts.lambda > 0) { /* A = I: no solve */
         x->followed = true;
         x->in.s0_off = cgam_doubt_context(plan, x->in.c);
         return CGAM_OK;
@@ -198,7 +200,7 @@ static cgam_status doubt_last_step(const cgam_recall *plan, cgam_streaming *w)
                                w->edges + cgam_dplr_border(plan->gate->A, NULL), &x->feedback);
 }
 
-/* The rest of a step of w, which has r_new and its energy; *done = it was the last. */
+/* Completes a step of w, which has r_new and its energy; *done = it was the last. */
 static cgam_status complete_step(const cgam_recall *plan, cgam_streaming *w, double *work,
                                  bool *done)
 {
@@ -223,7 +225,7 @@ static cgam_status complete_step(const cgam_recall *plan, cgam_streaming *w, dou
     return status;
 }
 
-/* At most CGAM_ROUTE_SHARE queries. */
+/* Solves at most CGAM_ROUTE_SHARE queries. */
 static cgam_status solve_group(const cgam_recall *plan, int64_t count, cgam_settled *const *m,
                                const double *start)
 {

@@ -1,16 +1,16 @@
 /* coupled_pass.c: one pass over Z per iteration of coupled.c. Rows not in the border of the gate
  * operator have
  *     (A^-1 p)_i = dinv_i (p_i - <zeta_i, t>),  t from g = sum_i dinv_i p_i zeta_i  (num/dplr.h),
- * so while a tile of rows is in cache it is scored with t, gives r and exp(beta r), and is added
- * with those weights to the next g.
+ * so each tile of rows, while in cache, is scored with t, which gives r and exp(beta r), and is added with these
+ * weights to the next g.
  *
  * Far from the fixed point the passes over a large bank of f32, f16 or bf16 are in f32
  * (num/cpu/f32.h): the next pass corrects their error as it corrects that of p. As soon as p changes by
- * less than CGAM_ROUTE_F32_END of its largest entry, or falls slowly, they are in double, and convergence
- * is believed only after a pass in double that began with a g from one.
+ * less than CGAM_ROUTE_F32_END of its largest entry, or falls slowly, they are in double. Convergence is accepted
+ * only after a pass in double whose g also came from one.
  *
- * Entmax weighs nothing before all scores are known. Its pass only scores, in double; the next g is
- * gathered afterwards, from the rows of its support. */
+ * Entmax has no weights until all scores are known. Its pass only computes scores, in double; the next g is gathered
+ * afterwards, from the rows of its support. */
 #include "memory/engines.h"
 
 #include "num/pass.h"
@@ -29,19 +29,19 @@ typedef struct stepping {
     cgam_streaming *const *w; /* [count] */
     const float *t32;         /* [count, ld] t laid out for f32, for the queries in it */
     int64_t ld;
-    double top[CGAM_ROUTE_SHARE]; /* max r_new, once the pass is done */
+    double top[CGAM_ROUTE_SHARE]; /* max r_new, valid after the pass */
 } stepping;
 
-/* What the rows of a group gather for a query. */
+/* The sums of one query over the rows of a group. */
 typedef struct gathered {
     cgam_softmax soft;
     double feedback; /* sum p (r - a) */
 } gathered;
-/* In the sums of a group: g [count, d], the sum of weights and the feedback, [count] each. */
+/* Layout of the sums of a group: g [count, d], the sum of weights and the feedback, [count] each. */
 enum { SUMS = 2 };
 
-/* New r of rows [i, i + rows) from dot = <zeta, t>, and their share of the sums; weight[] is set
- * to dinv_i exp(beta (r_i - top)). Returns the factor by which earlier sums must shrink. */
+/* Computes new r of rows [i, i + rows) from dot = <zeta, t>, and adds to the sums; sets weight[] to dinv_i exp(beta
+ * (r_i - top)). Returns the factor by which earlier sums must shrink. */
 static double step_tile(const stepping *job, const cgam_iterating *x, int64_t i, int64_t rows,
                         const double *dot, const double *dinv, gathered *sums, double *weight)
 {
@@ -64,8 +64,8 @@ static double step_tile(const stepping *job, const cgam_iterating *x, int64_t i,
     return shrink;
 }
 
-/* Rows that together weigh less than 2^-54 of all are not added to g. With one query the sum for a
- * tile goes with the scores of the next (num/readout.h). */
+/* Rows whose total weight is below 2^-54 of all are not added to g. With one query the sum for a tile is computed
+ * together with the scores of the next (num/readout.h). */
 static cgam_status step_rows(void *arg, const cgam_pass_group *group)
 {
     const stepping *job = arg;
@@ -122,7 +122,7 @@ static cgam_status step_rows(void *arg, const cgam_pass_group *group)
     return CGAM_OK;
 }
 
-/* Makes the sums of a group relative to the largest score of all. */
+/* Makes the sums of a group relative to the largest score of all groups. */
 static cgam_status scale_sums(void *arg, const cgam_pass_group *group)
 {
     const stepping *job = arg;
@@ -137,8 +137,8 @@ static cgam_status scale_sums(void *arg, const cgam_pass_group *group)
     return CGAM_OK;
 }
 
-/* What all groups gathered, and g for the next pass. With entmax that is the feedback, and scores are activated by
- * themselves. */
+/* Joins the sums of all groups, and g for the next pass. With entmax only the feedback is joined, and scores are
+ * activated separately. */
 static cgam_status join_groups(stepping *job, cgam_pass *pass)
 {
     int64_t d = job->plan->bank->Z.d, count = job->count;
@@ -171,7 +171,7 @@ static cgam_status join_groups(stepping *job, cgam_pass *pass)
     return status;
 }
 
-/* May the next pass of w, with t, be in f32? */
+/* Can the next pass of w, with t, be in f32? */
 static bool f32_suits(const cgam_recall *plan, const cgam_streaming *w, const double *t)
 {
     double l2 = plan->opts.lambda * plan->opts.lambda, size = cgam_array_norm(plan->bank->Z.d, t);
@@ -183,7 +183,7 @@ static bool f32_suits(const cgam_recall *plan, const cgam_streaming *w, const do
     return plan->opts.beta * off <= F32_SCORES;
 }
 
-/* t of a query from its g, the new r of border rows, and whether the pass is in f32. */
+/* Computes t of a query from its g, the new r of border rows, and whether the pass is in f32. */
 static cgam_status reduce_one(const cgam_recall *plan, cgam_streaming *w, float *t32)
 {
     const cgam_rows *Z = &plan->bank->Z;
@@ -200,7 +200,7 @@ static cgam_status reduce_one(const cgam_recall *plan, cgam_streaming *w, float 
     if (status != CGAM_OK) return status;
     for (int64_t k = 0; k < edge; k++)
         if (cgam_vec_has(Z, border[k])) x->r_new[border[k]] = x->in.a[border[k]] + l2 * solved[k];
-    w->after_f32 = w->f32; /* g is from a pass in f32 */
+    w->after_f32 = w->f32; /* g came from a pass in f32 */
     w->f32 = f32_suits(plan, w, t);
     if (w->f32) Z->cpu->f32->lay[Z->dtype](t, Z->d, t32);
     return CGAM_OK;

@@ -1,29 +1,27 @@
 /* coupled_together.c: the coupled recall (coupled.c) of many queries at once, as products of matrices.
  *
- * Plain iteration with the steps in f32, and nothing lost by it. A reference is a step in double, from p_old with its
- * scores r_new = a + lambda^2 A^-1 p_old to p_new = softmax(beta r_new). With p1 and p2 for p_old and p_new, from there
+ * Plain iteration with steps in f32, without loss of accuracy. A reference is a step in double, from p_old with its
+ * scores r_new = a + lambda^2 A^-1 p_old to p_new = softmax(beta r_new). With p1 and p2 for p_old and p_new, from
+ * there
  *
  *     r = r_new + lambda^2 A^-1 delta,   delta = p - p1,   A^-1 delta = dinv (delta - Z t),
  *     next p = p2 exp(y) / sum p2 exp(y),   y = beta lambda^2 A^-1 delta,
  *
- * t from g = Z' (dinv delta). What passes through f32 is delta, y and p2 (exp(y) - 1), all of them
- * as small as the way from the reference is short, so their relative rounding is what counts. At
- * first p1 = 0. Once no query moves by more than the noise of its delta, or by more than the
- * tolerance, all make a step in double, which is judged as a step of coupled.c is, and which is the
- * next reference: each gains six digits.
+ * t from g = Z' (dinv delta). Only delta, y and p2 (exp(y) - 1) are computed in f32. All of them shrink with the
+ * distance from the reference, so only their relative rounding matters. At first p1 = 0. Once no query moves by more
+ * than the noise of its delta, or by more than the tolerance, all make a step in double, which is judged like a step
+ * of coupled.c and becomes the next reference: each gains six digits.
  *
- * Inside a pass the sum is not known yet. It leaves delta' = p2 exp(y) - p1; the true delta is
- * c delta' + (c - 1) p1 with c = 1 / sum p2 exp(y), and so is the true g of that of delta' and of
- * g1 = Z' (dinv p1).
+ * Inside a pass the sum is not known yet. The pass computes delta' = p2 exp(y) - p1; the true delta is c delta' + (c
+ * - 1) p1 with c = 1 / sum p2 exp(y), and so is the true g of that of delta' and of g1 = Z' (dinv p1).
  *
- * Equal memories are levelled at every reference (no query comes here with a start, which might tell
- * them apart). Between two, what rounding puts between them grows by
- * no more than beta lambda^2 p dinv a step, p their probability; queries where that is not well below
- * one are left over.
+ * Equal memories are levelled at every reference (queries with a start, which might treat them differently, are not
+ * solved here). Between two references, a difference that rounding makes grows by at most beta lambda^2 p dinv a
+ * step, p their probability; queries where that is not well below one are left over.
  *
- * Scores that leap, by more than f32 can hold as exp(y), are left to the next step in double, from p2 as
- * it is. Queries that leap on and on, or contract so slowly that Newton is shorter, are left over too. These are solved
- * by coupled.c in the end. */
+ * Scores that leap, by more than f32 can hold as exp(y), wait for the next step in double, which starts from p2.
+ * Queries that leap repeatedly, or contract so slowly that Newton is faster, are left over too. At the end coupled.c
+ * solves the queries left over. */
 #include "memory/certify.h"
 #include "memory/couple.h"
 #include "memory/engines.h"
@@ -35,11 +33,11 @@
 #include <string.h>
 
 enum { MOST = CGAM_RECALL_GROUP, SLOW = 60, PATIENCE = 8, LEAPS = 16 };
-static const double LEAP = 60;       /* y beyond which f32 would overflow, */
-static const double FAR = 15;        /* and beyond which another reference is due */
+static const double LEAP = 60;       /* y above which f32 would overflow, */
+static const double FAR = 15;        /* and above which a new reference is computed */
 static const double NOISE = 0x1p-20; /* of a step in f32, relative to its delta */
-/* What weighs less is left to the steps in double, which judge: it moves a step in f32 by N 2^-80, and
- * its products with y and with rows would leave the normal range of f32, which is slow. */
+/* Smaller weights are left to the steps in double, which judge: such a weight moves a step in f32 by N 2^-80, and its
+ * products with y and with rows would be subnormal in f32, which is slow. */
 static const double NOTHING = 0x1p-80;
 
 /* A query of the batch; x has the last reference. */
@@ -47,15 +45,15 @@ typedef struct member {
     cgam_iterating x;
     double *g, *g1; /* [d] Z' (dinv delta), Z' (dinv p1) */
     double factor;  /* c of the last pass */
-    bool ready;     /* nothing more to gain from this reference: it waits for the others */
+    bool ready;     /* done with this reference: waits for the other queries */
     bool done;
     bool leapt;    /* since the reference: its next p1 is p2 */
-    int64_t leaps; /* in all */
-    bool parts;    /* left over: equal memories may part */
-    bool slow;     /* left over: it takes long */
+    int64_t leaps; /* in total */
+    bool parts;    /* left over: equal memories may separate */
+    bool slow;     /* left over: converges slowly */
 } member;
 
-/* What some rows gather of one query in a step. */
+/* The sums of one query over some rows in a step. */
 typedef struct gathered {
     double gain, largest, peak, spread, leap;
 } gathered;
@@ -74,14 +72,14 @@ typedef enum kind { STEP, GATHER, GATHER_EXACTLY, EXACT } kind;
 typedef struct batch {
     const cgam_recall *plan;
     member *all;           /* the queries, and */
-    cgam_settled *settled; /* where they go */
-    int64_t count;         /* those still on their way */
+    cgam_settled *settled; /* the results */
+    int64_t count;         /* queries not finished */
     member *members[MOST];
     kind kind;
-    bool stepped;                /* has p moved on from p2 since the reference */
-    bool far;                    /* a query is far from it */
+    bool stepped;                /* p has moved on from p2 since the reference */
+    bool far;                    /* a query is far from the reference */
     cgam_gemm_pass narrow, wide; /* in f32 and in double, of the same width */
-    float *block;                /* holds */
+    float *block;                /* storage of: */
     float *state;           /* [n, 3, width] p2, kappa = p2 - p1, and delta' of the last pass */
     float factor[2 * MOST]; /* [2, width] c of that pass, and c - 1, for each query */
     double *t;              /* [count, d] */
@@ -90,7 +88,7 @@ typedef struct batch {
 
 /* ---- Inside a pass -------------------------------------------------------------------------- */
 
-/* Where the tile's next border row is, counted from its begin; t->count where there is none. */
+/* Index of the tile's next border row, relative to its begin; t->count if there is none. */
 static int64_t border_in(const batch *b, const cgam_gemm_pass_tile *t, int64_t *k)
 {
     const int64_t *border;
@@ -117,7 +115,7 @@ static void step_rows(const batch *b, const cgam_gemm_pass_tile *t, int64_t from
                                           .leap = (double)stats[4 * width + v]});
 }
 
-/* Border rows have A^-1 delta from the small system; those between them go together. */
+/* Border rows get A^-1 delta from the small system; the rows between them are processed together. */
 static void step_tile(const batch *b, cgam_gemm_pass_tile *t)
 {
     const double *dinv = cgam_dplr_dinv(b->plan->gate->A) + t->begin;
@@ -147,7 +145,7 @@ static void gather_tile(const batch *b, cgam_gemm_pass_tile *t)
             S[r * width + v] = (float)dinv[r] * delta[3 * r * width + v];
 }
 
-/* The end of the f32 steps: the new p1 in double, and the weights dinv p1. */
+/* Ends the f32 steps: computes the new p1 in double, and the weights dinv p1. */
 static void gather_exactly(const batch *b, cgam_gemm_pass_tile *t)
 {
     const double *dinv = cgam_dplr_dinv(b->plan->gate->A) + t->begin;
@@ -166,7 +164,7 @@ static void gather_exactly(const batch *b, cgam_gemm_pass_tile *t)
     }
 }
 
-/* r1 from the scores with t. */
+/* Computes r1 from the scores with t. */
 static void score_exactly(const batch *b, cgam_gemm_pass_tile *t)
 {
     const cgam_recall *plan = b->plan;
@@ -212,7 +210,7 @@ static void passes_free(batch *b)
     cgam_gemm_pass_free(&b->wide);
 }
 
-/* Passes for the queries that are still on their way. */
+/* Makes the passes for the queries not finished. */
 static cgam_status passes_new(batch *b)
 {
     cgam_env *env = b->plan->bank->env;
@@ -243,7 +241,7 @@ static cgam_status passes_new(batch *b)
     return CGAM_OK;
 }
 
-/* One pass. X [count, d] what to score or NULL; Y[v] where the sums go or NULL. */
+/* One pass. X [count, d]: the vectors to score, or NULL; Y[v]: where the sums go, or NULL. */
 static cgam_status pass_over(batch *b, kind what, const double *X, double *const *Y)
 {
     cgam_gemm_pass *pass = what == STEP || what == GATHER ? &b->narrow : &b->wide;
@@ -256,7 +254,7 @@ static cgam_status pass_over(batch *b, kind what, const double *X, double *const
     return status;
 }
 
-/* t and the border's A^-1 x from g[v] and what x is on the border: delta, or p1. */
+/* Computes t and the border's A^-1 x from g[v] and x on the border: delta, or p1. */
 static cgam_status solve_small(batch *b, double *const *g, bool of_delta)
 {
     const int64_t *border;
@@ -281,7 +279,7 @@ static cgam_status solve_small(batch *b, double *const *g, bool of_delta)
 
 /* ---- Steps ---------------------------------------------------------------------------------- */
 
-/* Counts a step that changed p by `change`, and whether the query is better off alone. */
+/* Counts a step that changed p by `change`, and notes whether the query should be solved alone. */
 static void count_step(const cgam_recall *plan, member *w, double change)
 {
     const cgam_trace *trace = &w->x.trace;
@@ -290,7 +288,7 @@ static void count_step(const cgam_recall *plan, member *w, double change)
     w->slow = log(plan->opts.tol / change) / log(trace->rate) > SLOW;
 }
 
-/* A step in f32 for all. */
+/* A step in f32 for all queries. */
 static cgam_status step_roughly(batch *b)
 {
     const cgam_recall *plan = b->plan;
@@ -338,7 +336,7 @@ static cgam_status twins_part(const cgam_recall *plan, const cgam_iterating *x, 
     return status;
 }
 
-/* How a step in double ended. */
+/* Decides how a step in double ended. */
 static cgam_status judge_step(void *arg, int64_t v)
 {
     const batch *b = arg;
@@ -370,7 +368,7 @@ static cgam_status judge_step(void *arg, int64_t v)
     return CGAM_OK;
 }
 
-/* What rounding did to A^-1 p1 of a query that is done; t and the border's entries are still there. */
+/* Bounds the rounding error of A^-1 p1 of a finished query; t and the border's entries are still valid. */
 static cgam_status doubt_feedback(void *arg, int64_t v)
 {
     const batch *b = arg;
@@ -389,7 +387,7 @@ static cgam_status doubt_feedback(void *arg, int64_t v)
     return status;
 }
 
-/* A step in double for all. */
+/* A step in double for all queries. */
 static cgam_status step_exactly(batch *b)
 {
     const cgam_bank *bank = b->plan->bank;
@@ -430,7 +428,7 @@ static cgam_status lay_state(batch *b)
     return status;
 }
 
-/* From the present reference in f32 until it has nothing more to give, and to the next. */
+/* Iterates in f32 from the current reference until it gives nothing more, and computes the next reference. */
 static cgam_status advance_reference(batch *b)
 {
     const cgam_recall *plan = b->plan;
@@ -482,7 +480,7 @@ static cgam_status begin_one(void *arg, int64_t v)
     return status;
 }
 
-/* Those still on their way, in front. */
+/* Moves the unfinished queries to the front. */
 static void drop_finished(batch *b)
 {
     int64_t kept = 0;

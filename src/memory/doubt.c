@@ -1,8 +1,8 @@
-/* doubt.c: what rounding may have done to one query, measured on the vectors it left.
+/* doubt.c: bounds of the rounding errors of one query, measured on its final vectors.
  *
- * Nothing is asked of how they were computed - streamed, refined, in f32 at first: the s that is
- * returned is put back into the equations, in double, and what the equations say of it is bounded
- * with the rounding of saying so. zeta, |q| and |v| are norms, v = P c.
+ * The bounds do not depend on how the vectors were computed (streamed, refined, in f32 at first): the returned s is
+ * put back into the equations, in double, and the residual is bounded together with its own rounding. zeta, |q| and
+ * |v| are norms, v = P c.
  *
  *   b_i = <zeta_i, q>         off by gamma |zeta| |q|               sums of d products
  *   u_i = <zeta_i, v>, W_i c  off by gamma |zeta| (|v| + |P| |c|)
@@ -10,11 +10,10 @@
  *   p_i = e_i / sum           off by (4 |x_i| + sum_roundings) u of itself,  x_i = beta (r_i - max r)
  *   A s - u - lambda p        num/dplr_proof.c for A s
  *
- * Scores off by at most e move each log p_i by 2 beta e, and p by at most beta |e|_2 / 2. A row whose
- * score is so far below the best that all its doubt leaves it under e^-NOTHING of that counts for
- * nothing, however long it is and however badly its score is known: N such rows weigh less than
- * anything a double can say of the others. With entmax such rows weigh 0, all others count here, and p
- * moves by at most beta |e|_2. */
+ * Scores off by at most e move each log p_i by 2 beta e, and p by at most beta |e|_2 / 2. A row whose score, error
+ * included, stays below e^-NOTHING of the best is ignored, however long it is and however large its error: the total
+ * weight of N such rows is below the resolution of a double. With entmax such rows weigh 0, all others count here,
+ * and p moves by at most beta |e|_2. */
 #include "base/blas.h"
 #include "memory/certify.h"
 #include "num/entmax.h"
@@ -25,8 +24,8 @@
 
 enum { NOTHING = 746 }; /* e^-NOTHING is 0 as a double */
 
-/* Roundings of exp, of the sum of n weights and of a share. Long sums are made of blocks of at most 512
- * rows, or of tiles of 8 and more in 64 chunks, each of which may change what they are relative to. */
+/* Roundings of exp, of the sum of n weights and of a share. Long sums are made of blocks of at most 512 rows, or of
+ * tiles of at least 8 rows in 64 chunks; each of these may rescale the sum. */
 static double sum_roundings(int64_t n) { return n < 608 ? (double)n + 32 : 640 + (double)n / 64; }
 
 static double norm(int64_t n, const double *x)
@@ -34,14 +33,14 @@ static double norm(int64_t n, const double *x)
     return cgam_above(cgam_array_norm(n, x) * (1 + (4 * (double)n + 16) * CGAM_U));
 }
 
-/* |v| and what rounding did to it, or the same of W's largest row times c. */
+/* Returns |v| and its rounding error, or the same of W's largest row times c. */
 static double context_size(const cgam_recall *plan, const double *c)
 {
     double size = c ? norm(plan->d_c, c) : 0;
     return plan->opts.P || plan->opts.W ? size * plan->weights_size : size;
 }
 
-/* |zeta_i| from above, and the largest of them. */
+/* Upper bounds of |zeta_i|, and of the largest of them. */
 static double row_length(const cgam_recall *plan, int64_t i)
 {
     return cgam_length_above(plan->bank->Z.d, plan->bank->norm2[i]);
@@ -52,14 +51,14 @@ static double longest_row(const cgam_recall *plan)
     return plan->bank->info.norm_max * (1 + cgam_norm_error(plan->bank->Z.d));
 }
 
-/* gamma: what b_i is off by over |zeta_i| |q|, and u_i over |zeta_i| |v|. */
+/* gamma: the error of b_i over |zeta_i| |q|, and of u_i over |zeta_i| |v|. */
 static double product_error(const cgam_recall *plan)
 {
     double terms = (double)plan->bank->Z.d + (plan->opts.P || plan->opts.W ? (double)plan->d_c : 0);
     return cgam_gamma(2 * terms + 16) + (plan->bank->scale ? cgam_norm_error((int64_t)terms) : 0);
 }
 
-/* What products that underflow may add to b_i or u_i, whose row may be normalised afterwards. */
+/* Bound of what underflowing products may add to b_i or u_i, whose row may be normalised afterwards. */
 static double underflow_at(const cgam_recall *plan, int64_t i)
 {
     return CGAM_TINY * (1 + (plan->bank->scale ? plan->bank->scale[i] : 0));
@@ -119,13 +118,13 @@ cgam_status cgam_doubt_feedback(const cgam_recall *plan, double terms, double we
     return status;
 }
 
-/* What b_i may be off by over |zeta_i|, for this query. */
+/* Error of b_i over |zeta_i|, for this query. */
 static double query_error(const cgam_recall *plan, const cgam_settled *m)
 {
     return m->in.q ? cgam_above(product_error(plan) * norm(plan->bank->Z.d, m->in.q)) : 0;
 }
 
-/* What u_i may be off by over |zeta_i|, or over 1 with W, for this context. */
+/* Error of u_i over |zeta_i|, or over 1 with W, for this context. */
 static double context_error(const cgam_recall *plan, const double *c)
 {
     if (!c) return 0;
@@ -141,7 +140,7 @@ cgam_gates_off cgam_doubt_context(const cgam_recall *plan, const double *c)
     return (cgam_gates_off){most, most * sqrt((double)plan->bank->Z.n) * CGAM_SLACK};
 }
 
-/* What b + lambda s may be off by at row i, and r from it; 0 in a flow, which has its own r. */
+/* Error of b + lambda s at row i, and of r against it; 0 in a flow, whose r is defined otherwise. */
 static double row_doubt(const cgam_recall *plan, const cgam_settled *m, int64_t i, double product)
 {
     double lambda = plan->opts.lambda;
@@ -149,18 +148,18 @@ static double row_doubt(const cgam_recall *plan, const cgam_settled *m, int64_t 
     double off = fabs(m->r[i] - (m->in.b[i] + lambda * m->s[i])) +
                  3 * CGAM_U * (fabs(m->in.b[i]) + lambda * fabs(m->s[i])) +
                  product * row_length(plan, i) + underflow_at(plan, i);
-    return off >= 0 ? off : INFINITY; /* of a score beyond the range of double nothing is known */
+    return off >= 0 ? off : INFINITY; /* a score beyond the range of double has no bound */
 }
 
-/* Does row i weigh anything, its score being off by `off`? */
+/* Does row i have weight, given that its score is off by at most `off`? */
 static bool row_counts(const cgam_recall *plan, const cgam_settled *m, int64_t i, double off)
 {
     return cgam_recall_sparse(plan) ||
            !(plan->opts.beta * (m->act.top - m->r[i] - 4 * off) * (1 - 0x1p-20) > NOTHING);
 }
 
-/* |(A s - u - lambda p)_i| in rows[n], and *out its norm; with `gates` A s - u. At alpha = 0 rows are on
- * their own, and some count for nothing. */
+/* Computes |(A s - u - lambda p)_i| in rows[n], and its norm in *out; with `gates` A s - u. At alpha = 0 rows are
+ * independent, and rows of negligible weight are left out. */
 static cgam_status measure_residual(const cgam_recall *plan, const cgam_settled *m, bool gates,
                                     double *rows, double *out)
 {
@@ -218,7 +217,7 @@ cgam_status cgam_doubt_gates(const cgam_recall *plan, const double *c, double *s
                                     : cgam_vec_new(env, Z, 1);
     cgam_status status = work ? CGAM_OK : cgam_fail_nomem(env, "a residual");
     *out = (cgam_gates_off){INFINITY, INFINITY};
-    if (status == CGAM_OK && plan->can.direct) { /* by the direction that s was made with */
+    if (status == CGAM_OK && plan->can.direct) { /* with the direction that s was made from */
         cgam_recall_project(plan, c, work);
         status = cgam_dplr_range(plan->gate->A, work, work + d, work + 2 * d);
         if (status == CGAM_OK)
@@ -234,8 +233,8 @@ cgam_status cgam_doubt_gates(const cgam_recall *plan, const double *c, double *s
     return status;
 }
 
-/* Queries that went together: what they returned differs from s~ = A^-1 (u + lambda p') by the errors of
- * s0, of the feedback and of adding them up. The gradient at s~ is lambda (p' - softmax at s~). */
+/* Queries solved together: the returned s differs from s~ = A^-1 (u + lambda p') by the errors of s0, of the feedback
+ * and of their sum. The gradient at s~ is lambda (p' - softmax at s~). */
 static void doubt_of_batch(const cgam_recall *plan, const cgam_settled *m, cgam_doubt *out)
 {
     double lambda = plan->opts.lambda;
@@ -264,7 +263,8 @@ static void doubt_of_batch(const cgam_recall *plan, const cgam_settled *m, cgam_
     out->moves = eta > 0 ? 0.5 * scale * lambda * last / eta + out->p : INFINITY;
 }
 
-/* Is row i the winner, or alike it in all that counts? The winner was brought here; rows: [2, d] scratch. */
+/* Is row i the winner, or equal to it in everything that matters? The winner's row is already here; rows: [2, d]
+ * scratch. */
 static bool is_alike(const cgam_recall *plan, const cgam_settled *m, int64_t i, int64_t winner,
                      double r, double p, double *rows)
 {
@@ -273,12 +273,11 @@ static bool is_alike(const cgam_recall *plan, const cgam_settled *m, int64_t i, 
     return m->r[i] == r && m->p[i] == p && cgam_twins_alike(plan->bank, i, winner, rows);
 }
 
-/* How far the map may move p, from what it may change the scores by. With y = A^-1 g
+/* Bounds how far the map may move p, from how far it may move the scores. With y = A^-1 g
  *     |y_i| <= |g_i| + alpha |zeta_i| |Z|_F |y|,   |y| <= |g| / eta,
- * so that a row knows little of the doubt about longer ones. Softmax is (beta / 2)-Lipschitz, entmax
- * beta-Lipschitz; and memories
- * alike the winner keep the same share, whatever their score, so that p moves by no more than thrice
- * what the others have. */
+ * so the error bound of a row depends little on that of longer rows. Softmax is (beta / 2)-Lipschitz, entmax
+ * beta-Lipschitz. Memories equal to the winner keep the same share whatever their score, so p moves by at most three
+ * times the total share of the others. */
 static cgam_status bound_moves(const cgam_recall *plan, const cgam_settled *m, const double *rows,
                                cgam_doubt *doubt)
 {
@@ -303,7 +302,7 @@ static cgam_status bound_moves(const cgam_recall *plan, const cgam_settled *m, c
         off[i] = lambda > 0 ? lambda * fmin(rows[i] + far * row_length(plan, i), all) : 0;
         mine[i] = row_doubt(plan, m, i, product);
     }
-    double of_winner[4]; /* its r, p and both doubts */
+    double of_winner[4]; /* its r, p and both error bounds */
     const double *vectors[] = {m->r, m->p, off, mine};
     status = cgam_vec_pick_row(Z, winner, 4, vectors, of_winner);
     if (status == CGAM_OK) status = cgam_rows_bring(env, Z, 1, &winner);
@@ -335,8 +334,8 @@ done:
 }
 
 /* Arguments v_i of exp_A are off by delta_i = 4 u (|beta (r_i - top)| + |shift|), which moves p as scores
- * would, and the shift by max delta and by what p is away from 1 in all; weights by
- * (12 |log p| + 8) u of themselves, sum p |log p| <= log n. */
+ * would, and the shift by max delta and by the deviation of sum p from 1; weights by (12 |log p| + 8) u of
+ * themselves, sum p |log p| <= log n. */
 static void entmax_doubt(const cgam_recall *plan, const cgam_settled *m, double scores,
                          cgam_doubt *out)
 {
@@ -364,8 +363,8 @@ static void entmax_doubt(const cgam_recall *plan, const cgam_settled *m, double 
     if (!(off <= 0x1p-20)) out->own = INFINITY;
 }
 
-/* Bases 1 + (A - 1) v are off by at most D = (A - 1)(2 beta scores + own): those beyond it are certainly
- * on the support or off it, and w = base^((2 - A) / (A - 1)) there by the factor that follows. */
+/* Bases 1 + (A - 1) v are off by at most D = (A - 1)(2 beta scores + own): entries farther than D from 0 are
+ * certainly on or off the support, and w = base^((2 - A) / (A - 1)) there by the factor that follows. */
 double cgam_doubt_slopes(const cgam_recall *plan, const cgam_settled *m, const cgam_doubt *doubt)
 {
     double A = plan->opts.entmax, k = A - 1;
@@ -393,7 +392,7 @@ cgam_status cgam_doubt_measure(const cgam_recall *plan, const cgam_settled *m, b
     double beta = plan->opts.beta, lambda = plan->opts.lambda;
     *out = (cgam_doubt){.gradient = INFINITY, .moves = INFINITY};
     double product = query_error(plan, m);
-    /* gates that were not solved for are u, and nobody puts them back into an equation */
+    /* gates that were not solved for equal u, and need no equation to check them */
     bool direct = gates && m->in.c && !cgam_doubt_solved(plan, m->in.c);
     double wide = direct ? context_error(plan, m->in.c) : 0;
     double apart, span, squares, tilt, most, sums = sum_roundings(Z->n);

@@ -1,4 +1,4 @@
-/* fields.c: options and results of recalls, banks, gates, landscapes, a row for each field. */
+/* fields.c: options and results of recalls, banks, gates and landscapes as tables, a row for each field. */
 #include "memory/fields.h"
 #include "memory/explain.h"
 #include "memory/pack.h"
@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-#define ABOVE_0 0x1p-1000 /* any number above zero that leaves room for its inverse */
+#define ABOVE_0 0x1p-1000 /* a lower limit above zero whose inverse is finite */
 
 /* ---- Options: name, default, range, words ------------------------------------------------------ */
 /* struct, member, name, value, default, least, most, words */

@@ -1,9 +1,9 @@
-/* first_pass.c: mode first in one pass over the bank, where no vector of n numbers is asked for.
+/* first_pass.c: mode first in one pass over the bank, when no vector of n numbers is requested.
  *
  *   r = b + lambda s,   b = Z q,   s = A^-1 u:  dinv_i <zeta_i, e> off the border (num/dplr.h)
  *
- * The pass (num/attend.h) gathers the softmax, the leaders and the readout; what a result says is
- * read off those. Since p (1 - p) rises up to 1/2 and p_2 <= 1 - p_1, the winner has the largest. */
+ * The pass (num/attend.h) gathers the softmax, the leaders and the readout; results are computed from these. Since p
+ * (1 - p) rises up to 1/2 and p_2 <= 1 - p_1, the winner has the largest. */
 #include "memory/certify.h"
 #include "memory/engines.h"
 #include "memory/results.h"
@@ -14,16 +14,16 @@
 
 #include <math.h>
 
-/* The present group of a call. */
+/* The current group of a call. */
 typedef struct group {
     const cgam_schedule *call;
-    bool own;                              /* each query has s of its own, by a direction e */
-    int64_t leaders;                       /* kept a query */
-    int64_t edge;                          /* border rows */
-    double *shared;                        /* [2, n] s and u of a context for all, or NULL */
-    double *e, *v;                         /* [CGAM_RECALL_GROUP, d], [d] */
-    double *edges;                         /* [CGAM_RECALL_GROUP, edge] */
-    cgam_gates_off off[CGAM_RECALL_GROUP]; /* of the gates; the first for all where they share */
+    bool own;        /* each query has its own s, from a direction e */
+    int64_t leaders; /* kept per query */
+    int64_t edge;    /* border rows */
+    double *shared;  /* [2, n] s and u of a context that all queries share, or NULL */
+    double *e, *v;   /* [CGAM_RECALL_GROUP, d], [d] */
+    double *edges;   /* [CGAM_RECALL_GROUP, edge] */
+    cgam_gates_off off[CGAM_RECALL_GROUP]; /* of the gates; only the first if shared */
     cgam_leader *lead;                     /* [CGAM_RECALL_GROUP, leaders] */
 } group;
 
@@ -49,7 +49,7 @@ static cgam_status group_new(group *g)
     cgam_env *env = plan->bank->env;
     int64_t n = plan->bank->Z.n, d = plan->bank->Z.d,
             top = g->call->out->top < n ? g->call->out->top : n;
-    /* for a single query a direction is cheaper than a vector of gates, which is a pass of its own */
+    /* for a single query a direction is cheaper than a vector of gates, which takes another pass */
     g->own = in->c && plan->can.direct && (in->c_per_query || in->queries == 1);
     g->leaders = top > 2 ? top : 2;
     g->edge = g->own ? cgam_dplr_border(plan->gate->A, NULL) : 0;
@@ -72,11 +72,11 @@ static cgam_status group_new(group *g)
     return status;
 }
 
-/* The largest of the two that is not row f. */
+/* Returns the larger of the two that is not row f. */
 static double best_other(const cgam_two *x, int64_t f) { return x->value[x->row[0] == f ? 1 : 0]; }
 
-/* Leaders are scored in double. Weights may have come from f32, in sums that are the longer for
- * matrices (recall.h has the constants). */
+/* Leaders are scored in double. Weights may have been computed in f32, with longer sums for matrices (recall.h has
+ * the constants). */
 static cgam_doubt doubt_at(const group *g, int64_t at)
 {
     const cgam_recall *plan = g->call->plan;
@@ -97,7 +97,7 @@ static cgam_doubt doubt_at(const group *g, int64_t at)
     return doubt;
 }
 
-/* The ghost's weight goes into the sums, and shares shrink. */
+/* Adds the ghost's weight to the sums and shrinks the shares. */
 static void add_ghost(const cgam_recall *plan, cgam_attend_out *a)
 {
     cgam_softmax *soft = &a->soft;
@@ -127,14 +127,14 @@ static void fill_gaps(const cgam_recall *plan, const cgam_attend_out *a, const c
     x->gap_gate = fmin(x->gap_gate, f->s);
 }
 
-/* The largest p (1 - p) of an interval. */
+/* The maximum of p (1 - p) on an interval. */
 static double spread_of(const double share[2])
 {
     double p = share[0] > 0.5 ? share[0] : fmin(share[1], 0.5);
     return p * (1 - p);
 }
 
-/* w: where p is an interval, else NULL. */
+/* w: set if p is an interval, else NULL. */
 static void fill_result(const cgam_recall *plan, const cgam_attend_out *a, int64_t target,
                         const cgam_weight_bounds *w, cgam_doubt doubt, cgam_result *out)
 {
@@ -169,7 +169,7 @@ static void fill_result(const cgam_recall *plan, const cgam_attend_out *a, int64
     else cgam_result_bare(out);
 }
 
-/* fast: how the sketch was searched, NULL = p is wanted as it is. */
+/* fast: how the sketch was searched; NULL = report p itself. */
 static void report_one(const group *g, cgam_attend_out *a, const cgam_fast *fast, int64_t at)
 {
     const cgam_recall *plan = g->call->plan;
@@ -203,7 +203,7 @@ static void report_one(const group *g, cgam_attend_out *a, const cgam_fast *fast
     }
 }
 
-/* By the sketch, and where that falls back, as without it. */
+/* Searches the sketch; falls back to the exact pass if needed. */
 static cgam_status attend_group(const group *g, const cgam_attend_in *a, cgam_attend_out *results,
                                 cgam_fast *fast)
 {

@@ -8,8 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-/* What an integrator leaves of x - F(x) is about its tolerance, which so has to be below what is
- * called steady. */
+/* An integrator leaves x - F(x) of about its tolerance, so that must be below the residual that counts as steady. */
 static const double BELOW_STEADY = 0.1, RTOL_MAX = 1e-9, RTOL_MIN = 1e-12;
 
 static cgam_status free_context(cgam_recall *plan)
@@ -50,7 +49,7 @@ cgam_end cgam_end_of_flow(cgam_flow_end end)
     }
 }
 
-/* One query at rest: x [size] of the four layers. */
+/* Sets the rest state of one query: x [size] of the four layers. */
 static void put_at_rest(const cgam_recall *plan, const double *q, const double *c, double *x)
 {
     cgam_layer_view context = cgam_net_layer(plan->net, CGAM_NET_CONTEXT);

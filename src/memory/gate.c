@@ -1,6 +1,6 @@
 /* gate.c: one alpha, factored. A = D + alpha Z Z', D = diag(1 - alpha n_i); see num/dplr.c for the
- * algebra. What is known of alpha_crit and eta_min comes from the norms where they suffice and
- * from an eigenvalue where that is asked for or cheap:
+ * algebra. alpha_crit and eta_min come from the norms if these suffice, and from an eigenvalue if that is requested
+ * or cheap:
  *     omega_min = lambda_min(G - diag G),  alpha_crit = -1 / omega_min,  eta_min = 1 + alpha omega_min. */
 #include "memory/gate.h"
 #include "memory/pack.h"
@@ -28,10 +28,10 @@ bool cgam_bank_small(const cgam_bank *bank)
 cgam_status cgam_bank_orthogonal(const cgam_bank *bank, cgam_sign *out)
 {
     int64_t n = bank->Z.n, d = bank->Z.d;
-    cgam_rows stored = bank->Z; /* a factor moves no right angle, but its rounding would */
+    cgam_rows stored = bank->Z; /* a factor keeps right angles, but its rounding would not */
     stored.scale = NULL;
     *out = CGAM_SIGN_NOT_ZERO;
-    if (n - bank->info.zero_rows > d) return CGAM_OK; /* more directions than there is room for */
+    if (n - bank->info.zero_rows > d) return CGAM_OK; /* more directions than dimensions */
     double *rows = cgam_alloc(bank->env, (size_t)(2 * d), sizeof *rows);
     int64_t *some = cgam_alloc(bank->env, (size_t)d, sizeof *some), mine = 0, count = 0;
     void *all = NULL;
@@ -58,15 +58,15 @@ cgam_status cgam_bank_orthogonal(const cgam_bank *bank, cgam_sign *out)
     return status;
 }
 
-/* -1 / omega for omega < 0, which is in units of 2^power: rounded down or up. */
+/* -1 / omega for omega < 0, which is in units of 2^power; rounded down or up. */
 static double alpha_of(double omega, int power, bool up)
 {
     double alpha = ldexp(up ? cgam_above(-1 / omega) : cgam_below(-1 / omega), -power);
     return up ? cgam_above(alpha) : cgam_below(alpha);
 }
 
-/* omega_min is taken in units of the largest n_i, so that no scale of the bank matters. The trace of
- * G - diag G is 0, so omega_min <= 0, and 0 only for orthogonal memories. */
+/* omega_min is taken in units of the largest n_i, so that the scale of the bank does not matter. The trace of G -
+ * diag G is 0, so omega_min <= 0, and 0 only for orthogonal memories. */
 cgam_status cgam_gate_critical(const cgam_bank *bank, cgam_effort effort, cgam_critical *out)
 {
     cgam_env *env = bank->env;
@@ -81,7 +81,7 @@ cgam_status cgam_gate_critical(const cgam_bank *bank, cgam_effort effort, cgam_c
                              : cgam_dplr_bracket(env, &off_diagonal, &low.lo, &low.hi);
     if (status != CGAM_OK) return status;
     if (effort == CGAM_EFFORT_FREE) low.value = 0.5 * (low.lo + low.hi);
-    if (!(low.hi < 0)) { /* too close to tell by eigenvalues */
+    if (!(low.hi < 0)) { /* eigenvalues cannot decide it */
         cgam_sign zero = CGAM_SIGN_UNKNOWN;
         if (effort == CGAM_EFFORT_FULL) status = cgam_bank_orthogonal(bank, &zero);
         if (status != CGAM_OK || zero == CGAM_SIGN_ZERO) return status;
@@ -113,7 +113,7 @@ size_t cgam_gate_bytes(const cgam_gate *gate)
            cgam_dplr_inverse_bytes(gate->small);
 }
 
-/* eta_min = 1 - alpha / alpha_crit from below, and from above. */
+/* Lower and upper bound of eta_min = 1 - alpha / alpha_crit. */
 static void eta_of(double alpha, const cgam_critical *crit, double *lo, double *hi)
 {
     *lo = alpha == 0 || isinf(crit->alpha_lo) ? 1
@@ -122,13 +122,13 @@ static void eta_of(double alpha, const cgam_critical *crit, double *lo, double *
                                               : cgam_above(1 - cgam_below(alpha / crit->alpha_hi));
 }
 
-/* What the largest norm says: omega_min >= -max n_i, and is that where norms are equal and n > d. */
+/* The bound from the largest norm: omega_min >= -max n_i, with equality where norms are equal and n > d. */
 static cgam_critical critical_of_norm(const cgam_bank *bank)
 {
     const cgam_bank_info *info = &bank->info;
     cgam_critical out = {.alpha = NAN, 0, INFINITY};
     double off = cgam_norm_error(bank->Z.d) + 8 * CGAM_U, square = info->norm_max * info->norm_max;
-    if (!(square >= 0x1p-900 && square <= 0x1p900)) return out; /* underflow might count */
+    if (!(square >= 0x1p-900 && square <= 0x1p900)) return out; /* products may underflow */
     out.alpha_lo = cgam_below(1 / cgam_widened(square, off));
     if (!info->equal_norms || bank->Z.n <= bank->Z.d) return out;
     out.alpha = 1 / square;
@@ -137,7 +137,7 @@ static cgam_critical critical_of_norm(const cgam_bank *bank)
     return out;
 }
 
-/* What a gate is to know of alpha_crit, and eta_least. fits: it has factors. */
+/* Finds alpha_crit as far as a gate needs it, and eta_least. fits: the gate has factors. */
 static cgam_status find_critical(cgam_gate *gate, cgam_effort effort, bool fits)
 {
     const cgam_bank *bank = gate->bank;
@@ -157,7 +157,7 @@ static cgam_status find_critical(cgam_gate *gate, cgam_effort effort, bool fits)
     return status;
 }
 
-/* Is an inverse of the small system, and a product with it, less than what K has cost, or little? */
+/* Does an inverse of the small system, and a product with it, cost less than K did, or little? */
 static bool proof_pays(const cgam_gate *gate)
 {
     double n = (double)gate->bank->Z.n, d = (double)gate->bank->Z.d;
@@ -165,9 +165,9 @@ static bool proof_pays(const cgam_gate *gate)
     return 4 * size * size * size <= fmax(n * d * d, SMALL_FLOPS);
 }
 
-/* Regime and eta_min from what is known of alpha_crit; where that leaves the sign of eta_min open, a
- * factorisation proves that A is positive definite, or a vector that it is not; the count of its
- * factors only says which of them to try. */
+/* Regime and eta_min from the known bounds of alpha_crit. If these leave the sign of eta_min open, a factorisation
+ * proves that A is positive definite, or a vector proves that it is not; the signs of its factors only suggest which
+ * to try. */
 static cgam_status classify(cgam_gate *gate, const cgam_dplr_spec *spec)
 {
     cgam_gate_info *info = &gate->info;
@@ -216,9 +216,8 @@ static cgam_status range_in_one_pass(const cgam_gate *gate, const double *v, dou
     return status;
 }
 
-/* One pass divides <zeta_i, e> by D_i. Where D is small and the memories span less than R^d, e has a
- * part they cannot see, and what rounding leaves of it is blown up; so near criticality a vector is
- * tried. */
+/* One pass divides <zeta_i, e> by D_i. Where D is small and the memories span less than R^d, e has a part outside
+ * their span, and its rounding error is amplified; so near criticality a vector is tried. */
 static cgam_status try_one_pass(cgam_gate *gate)
 {
     const cgam_bank *bank = gate->bank;
@@ -242,7 +241,7 @@ static cgam_status try_one_pass(cgam_gate *gate)
     for (int64_t j = 0; j < d; j++) v[j] = (double)(j * 2654435761u % 1024) / 512 - 1.0009;
     status = cgam_bank_score(bank, v, u);
     if (status == CGAM_OK) status = range_in_one_pass(gate, v, y);
-    if (status == CGAM_E_SINGULAR) { /* nothing to try: solves will say so */
+    if (status == CGAM_E_SINGULAR) { /* nothing to try: solves will report it */
         gate->one_pass = false;
         status = CGAM_OK;
     } else if (status == CGAM_OK) {
@@ -271,7 +270,7 @@ cgam_status cgam_gate_new(const cgam_bank *bank, double alpha, const cgam_gate_o
                          "alpha is %g and the longest memory has norm %g: alpha norm^2 leaves the "
                          "range of double",
                          alpha, bank->info.norm_max);
-    cgam_status status = cgam_packed_gate(bank, alpha, &o, out); /* made before */
+    cgam_status status = cgam_packed_gate(bank, alpha, &o, out); /* stored in the file */
     if (status != CGAM_OK || *out) return status;
     cgam_gate *gate = cgam_zalloc(env, 1, sizeof *gate);
     if (!gate) return cgam_fail_nomem(env, "a gate operator");
@@ -311,7 +310,7 @@ cgam_status cgam_gate_new(const cgam_bank *bank, double alpha, const cgam_gate_o
     if (status != CGAM_OK) goto fail;
     if (gate->info.regime == CGAM_CRITICAL && gate->A && !gate->one_pass &&
         (cgam_dplr_dense(gate->A) || bank->info.equal_norms)) {
-        /* factors of a singular matrix answer with noise; its modes tell what can be answered */
+        /* solves with factors of a singular matrix return noise; its modes tell which right sides have a solution */
         status = cgam_spectrum_new(bank, &gate->critical_modes);
         if (status != CGAM_OK) goto fail;
     }
@@ -355,8 +354,8 @@ cgam_status cgam_gate_apply(const cgam_gate *gate, const double *x, double *y)
     return cgam_dplr_apply_bounded(gate->bank->env, &spec, NULL, x, y, NULL);
 }
 
-/* Conjugate gradients with D as preconditioner, restarted once from the true residual: that
- * restart is its refinement step. */
+/* Conjugate gradients with D as preconditioner, restarted once from the true residual, which acts as iterative
+ * refinement. */
 static cgam_status solve_cg(const cgam_gate *gate, const double *x, double *y, double *backward)
 {
     const cgam_bank *bank = gate->bank;
@@ -378,7 +377,7 @@ static cgam_status solve_cg(const cgam_gate *gate, const double *x, double *y, d
         if (error <= 1e-15 || round == 2) break;
         CGAM_EACH_ROW(Z, i) dir[i] = z[i] = r[i] / cgam_dplr_pivot(&spec, i, NULL);
         rz = cgam_vec_dot(Z, r, z);
-        /* rounding may cost some steps more than the n that exact arithmetic needs */
+        /* rounding may need more steps than the n of exact arithmetic */
         for (int64_t step = 0; step < 10 * Z->n + 100 && status == CGAM_OK; step++) {
             status = cgam_gate_apply(gate, dir, Ad);
             if (status != CGAM_OK) break;

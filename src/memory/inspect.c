@@ -1,4 +1,4 @@
-/* inspect.c: see inspect.h. The parts are those of gate.h and theory.h, asked with full effort. */
+/* inspect.c: see inspect.h. Calls the parts of gate.h and theory.h with full effort. */
 #include "base/env.h"
 #include "memory/bank.h"
 #include "memory/gate.h"

@@ -1,9 +1,9 @@
 /* landscape.c: see landscape.h.
  *
- * A descent is the plain iteration, which E bounds; what it ends at is a minimum, or a saddle that a
- * symmetry holds it on. Newton's steps solve A s = u + lambda p(s) to the last bit wherever they lead.
- * Two ends are one point where their error bounds do not keep them apart. Since E grows at infinity,
- * sum (-1)^index over all its critical points is 1 where none is degenerate: what is missing shows. */
+ * A descent is the plain iteration, which E bounds; it ends at a minimum, or at a saddle if a symmetry holds it
+ * there. Newton's steps solve A s = u + lambda p(s) to the last bit, for any critical point. Two ends count as one
+ * point if their error bounds overlap. Since E grows at infinity, sum (-1)^index over all its critical points is 1 if
+ * none is degenerate, so a missing point is detected. */
 #include "memory/bank.h"
 #include <cgam/recall.h>
 
@@ -18,25 +18,25 @@
 
 enum {
     CORNERS_MAX = 1024, /* starts with all weight on one memory */
-    LEADERS_MAX = 6,    /* memories whose pairs, threes and so on are starts */
-    RIDGES_MAX = 32,    /* minima whose pairs have a ridge */
+    LEADERS_MAX = 6,    /* memories whose pairs, triples and so on are starts */
+    RIDGES_MAX = 32,    /* minima between whose pairs a ridge is searched */
     RIDGE_STEPS = 33,
     FIRST_CAPACITY = 16,
 };
-static const double SAME = 1e-8;     /* |p - p'| below which nobody asks for error bounds */
+static const double SAME = 1e-8;     /* |p - p'| below which no error bounds are computed */
 static const double SETTLED = 1e-10, /* |p - pi| at which Newton has converged */
-    NEAR = 1e-3;                     /* how far it may take what a descent left */
+    NEAR = 1e-3;                     /* the farthest that Newton may move the end of a descent */
 
 typedef struct search {
     const cgam_recall *plan;
-    cgam_scored base; /* of all starts */
+    cgam_scored base; /* the same for all starts */
     int64_t n, leaders, sets, corners;
     int set[1 << LEADERS_MAX]; /* [sets] of two leaders or more, as bits */
     uint64_t seed;
     double *own;    /* [3, n] b, s0, a */
-    double *block;  /* [CGAM_ROUTE_SHARE + 1, 3, n] s, r, p of a group, and of Newton's */
+    double *block;  /* [CGAM_ROUTE_SHARE + 1, 3, n] s, r, p of a group, and of Newton */
     double *start;  /* [CGAM_ROUTE_SHARE, n] */
-    double *work;   /* [6, n] of Newton's, and scratch */
+    double *work;   /* [6, n] of Newton, and scratch */
     int64_t *order; /* [corners] memories by falling score */
     int64_t capacity;
     cgam_progress progress;
@@ -98,7 +98,7 @@ static double distance(int64_t n, const double *p, const double *q)
     return sqrt(squares);
 }
 
-/* The point nearest to p, -1 where there is none yet. */
+/* The point nearest to p; -1 if there is no point yet. */
 static int64_t nearest_point(const search *x, const double *p, double *apart)
 {
     int64_t best = -1;
@@ -135,7 +135,7 @@ static cgam_status grow_points(search *x)
     return CGAM_OK;
 }
 
-/* How many directions lead down at p; -1: the Hessian is singular to working precision. */
+/* The number of negative eigenvalues of the Hessian at p; -1: it is singular to working precision. */
 static cgam_status index_at(const search *x, const double *p, int64_t *index)
 {
     const cgam_recall_opts *o = &x->plan->opts;
@@ -148,8 +148,8 @@ static cgam_status index_at(const search *x, const double *p, int64_t *index)
     return CGAM_OK;
 }
 
-/* A converged m: a point that is known, or a new one. error is used where no bound applies; NAN: where
- * that would be needed nothing is done, and *open is true. */
+/* Adds a converged m, as a known point or a new one. `error` is used if no bound applies; if it is needed and NAN,
+ * nothing is added and *open is true. */
 static cgam_status add_point(search *x, const cgam_settled *m, double error, bool descended,
                              bool *open)
 {
@@ -200,7 +200,7 @@ static cgam_status add_point(search *x, const cgam_settled *m, double error, boo
         if (r.unique == 1) out->unique = 1;
     }
     if (at < 0) out->unresolved++;
-    else out->points[at].basin += descended; /* counted, and divided at the end */
+    else out->points[at].basin += descended; /* counted here, divided at the end */
     return CGAM_OK;
 }
 
@@ -211,8 +211,8 @@ static cgam_settled query_at(const search *x, int64_t k)
 }
 
 /* ---- Newton ------------------------------------------------------------------------------- */
-/* Newton from the gates of weights p; where it converges, to a point. descended: p is where a descent
- * ended, and the point has to be the one beside it. */
+/* Runs Newton from the gates of weights p; if it converges, adds the point. descended: p is the end of a descent, and
+ * the point must be the one next to it. */
 static cgam_status newton(search *x, const double *p, bool descended)
 {
     const cgam_recall *plan = x->plan;
@@ -232,7 +232,7 @@ static cgam_status newton(search *x, const double *p, bool descended)
                            .change_norm = residual,
                            .energy_start = energy,
                            .energy_end = energy};
-    /* the next step would be as long as the square of the last: the last is more than enough */
+    /* the next step would have the square of this one's length, so this one bounds the error */
     return add_point(x, &m, 0.5 * plan->opts.beta * plan->opts.lambda * length + 0x1p-50, descended,
                      &open);
 }
@@ -272,7 +272,7 @@ static cgam_status find_minima(search *x)
 }
 
 /* ---- Saddles ------------------------------------------------------------------------------ */
-/* Weights on the way from p to q where F is highest: A^-1 p and A^-1 q give it for all of them. */
+/* Finds the weights between p and q where F is highest; A^-1 p and A^-1 q give it for all of them. */
 static cgam_status find_ridge(search *x, const double *p, const double *q, double *best)
 {
     const cgam_recall_opts *o = &x->plan->opts;
@@ -292,21 +292,21 @@ static cgam_status find_ridge(search *x, const double *p, const double *q, doubl
     return status;
 }
 
-/* How many searches there are, with the points that are known. */
+/* The number of searches from the known points. */
 static int64_t count_climbs(const search *x)
 {
     int64_t known = x->out->count < RIDGES_MAX ? x->out->count : RIDGES_MAX;
     return x->out->starts - x->corners + count_pairs(known);
 }
 
-/* From the starts again, and from ridges between points, those that were found there too. */
+/* Searches from all starts again, and from ridges between points, including those found here. */
 static cgam_status find_saddles(search *x)
 {
     cgam_landscape *out = x->out;
     int64_t first = 2 + x->corners, done = 0, i, j;
     cgam_status status = CGAM_OK;
     for (int64_t k = 0; k < out->starts && status == CGAM_OK; k++) {
-        if (k >= 2 && k < first) continue; /* at a corner all is known of the descent from it */
+        if (k >= 2 && k < first) continue; /* the descent from a corner is already known */
         start_at(x, k, x->start);
         status = newton(x, x->start, false);
         report_progress(x, "saddles", "searches", ++done, count_climbs(x));
@@ -346,7 +346,7 @@ static cgam_status prepare_search(search *x, const double *q, const double *c)
     return cgam_vec_top(plan->bank->env, &plan->bank->Z, a, x->corners, x->order);
 }
 
-/* By rising energy; equal ones in the order in which they were found. */
+/* Sorts by rising energy; equal energies stay in the order in which they were found. */
 static void in_order(search *x)
 {
     cgam_landscape *out = x->out;

@@ -1,6 +1,6 @@
-/* newton.c: a finish for slow coupled recalls that cannot leave the valley.
+/* newton.c: a finish for slow coupled recalls that cannot change the fixed point they reach.
  *
- * Past the fold, Newton from anywhere goes anywhere. It is let in only where this holds:
+ * Past the fold, Newton may converge to any critical point. It is used only if this holds:
  *
  * Basin lemma. Let s be the current point, f = softmax(beta (b + lambda s)), C = diag f - ff', and
  * theta < 1 with  theta A - lambda^2 beta C >= 0.  Let step = |plain step|_A = |grad E|_{A^-1}. A
@@ -11,16 +11,16 @@
  * the A-norm, and if  R > 4 step / (1 - theta)  its sublevel set around s lies inside the ball and
  * holds exactly one critical point. The plain iteration stays in that sublevel set (its segments
  * do, since E lies below the convex majorant each step minimises), so it converges to that point;
- * so does any descent method that stays in the ball, and damped Newton is made one.
+ * so does any descent method that stays in the ball, and damped Newton is such a method here.
  *
  * The condition on theta is proved by one factorisation (num/dplr_proof.c). The step solves
  *     (A - lambda^2 beta C) ds = lambda (f - pi) ,    s = A^-1 (u + lambda pi),
  * a diagonal-plus-rank-(d+1) system; pi then moves by (f - pi) + lambda beta C ds, so A itself is
  * never applied.
  *
- * Kantorovich. Any critical point near s, a saddle too. With |H^-1| <= sigma at s, gradient g there, and
- * K = beta^2 lambda^3 / sqrt 2 the Lipschitz constant of H (docs/theorems/variational.md, statement 8):
- * if 2 K sigma^2 |g| < 1, there is exactly one within 2 sigma |g| of s. */
+ * Kantorovich. For any critical point near s, also a saddle. With |H^-1| <= sigma at s, gradient g there, and K =
+ * beta^2 lambda^3 / sqrt 2 the Lipschitz constant of H (docs/theorems/variational.md, statement 8): if 2 K sigma^2
+ * |g| < 1, there is exactly one within 2 sigma |g| of s. */
 #include "memory/certify.h"
 #include "memory/engines.h"
 
@@ -31,7 +31,7 @@
 #include <string.h>
 
 enum { NEWTON_MAX = 30, HALVINGS_MAX = 30, POLISH_MAX = 60 };
-static const double HALVED = 1e-4; /* the shortest share of a step that is tried unguarded */
+static const double HALVED = 1e-4; /* the smallest fraction of a step that is tried unguarded */
 
 double cgam_basin_radius(double beta, double lambda, double eta_min, double theta)
 {
@@ -40,14 +40,14 @@ double cgam_basin_radius(double beta, double lambda, double eta_min, double thet
 
 double cgam_basin_theta(double beta, double lambda, double eta_min, double step, double *radius)
 {
-    for (double gap = 0x1p-30; gap < 1; gap *= 2) { /* theta = 1 - gap, from the largest down */
+    for (double gap = 0x1p-30; gap < 1; gap *= 2) { /* theta = 1 - gap, largest first */
         *radius = cgam_basin_radius(beta, lambda, eta_min, 1 - gap);
         if (*radius > 4 * step / gap) return 1 - gap;
     }
     return -1;
 }
 
-/* H is that of p as it was rounded, at most off away from the exact one: |C(p) - C(p')| <= 4 |p - p'|. */
+/* H belongs to p as rounded, which is at most off away from the exact p: |C(p) - C(p')| <= 4 |p - p'|. */
 cgam_status cgam_coupled_enclose(const cgam_recall *plan, const cgam_settled *m, double *p_error)
 {
     const cgam_recall_opts *o = &plan->opts;
@@ -108,7 +108,7 @@ cgam_status cgam_coupled_direction(const cgam_recall *plan, const double *p, con
     return CGAM_OK;
 }
 
-/* |p - pi|_2 at (s, pi), where m gets r, p and the energy; INFINITY where a number is none. */
+/* Returns |p - pi|_2 at (s, pi), where m gets r, p and the energy; INFINITY if a number is NaN. */
 static double residual_at(const cgam_recall *plan, cgam_settled *m, const double *s,
                           const double *pi)
 {
@@ -119,8 +119,8 @@ static double residual_at(const cgam_recall *plan, cgam_settled *m, const double
     return isfinite(m->trace.energy_end) && !isnan(squares) ? sqrt(squares) : INFINITY;
 }
 
-/* Steps are halved until the residual falls, down to HALVED of one: to where it is within tol, or as small
- * as rounding lets it be. */
+/* Halves each step, down to HALVED, until the residual falls. Ends when the residual is within tol, or as small as
+ * rounding allows. */
 cgam_status cgam_coupled_polish(const cgam_recall *plan, cgam_settled *m, const double *start,
                                 double *work, double *residual, double *length)
 {
@@ -154,7 +154,7 @@ cgam_status cgam_coupled_polish(const cgam_recall *plan, cgam_settled *m, const 
         *residual = next;
         if (*residual <= tol * 0x1p-4) break;
     }
-    *residual = residual_at(plan, m, s, pi); /* and m as it is there */
+    *residual = residual_at(plan, m, s, pi); /* sets m to that point */
     cgam_vec_copy(Z, m->s, s);
     return CGAM_OK;
 }
@@ -189,7 +189,7 @@ static cgam_status check_basin(newton *w, bool *safe)
     return cgam_dplr_above(env, &spec, 0, safe);
 }
 
-/* One damped step; *done when the gradient is as small as the tolerance asks or E stops falling. */
+/* One damped step; *done when the gradient is within the tolerance or E stops falling. */
 static cgam_status newton_step(newton *w, double *energy, bool *done)
 {
     const cgam_recall_opts *o = &w->plan->opts;
@@ -216,7 +216,7 @@ static cgam_status newton_step(newton *w, double *energy, bool *done)
             return CGAM_OK;
         }
     }
-    cgam_coupled_energy_at(w->plan, m, m->s, w->pi); /* no descent: back to where we were */
+    cgam_coupled_energy_at(w->plan, m, m->s, w->pi); /* no descent: restore the point */
     *done = true;
     return CGAM_OK;
 }
@@ -241,8 +241,8 @@ cgam_status cgam_coupled_newton(const cgam_recall *plan, cgam_iterating *x, bool
                 .s_first = part[6],
                 .pi_first = part[7]};
     cgam_settled *m = &w.m;
-    /* The iteration has just computed r from p_old and then p_new from r; so r belongs to p_old, and one more solve for
-     * p_new makes both agree. */
+    /* The iteration computed r from p_old and then p_new from r, so r belongs to p_old; one more solve for p_new
+     * makes both agree. */
     bool safe = false;
     cgam_vec_copy(Z, w.pi, m->p);
     cgam_status status = cgam_gate_solve(plan->gate, w.pi, m->s, NULL);
@@ -258,7 +258,7 @@ cgam_status cgam_coupled_newton(const cgam_recall *plan, cgam_iterating *x, bool
         *moved = true;
         x->trace.iterations++;
         cgam_iterating_energy(x, energy, true);
-    } else { /* the plain iteration goes on, bit by bit, as if nobody had asked */
+    } else { /* the plain iteration continues, with the same bits as without this check */
         cgam_vec_copy(Z, m->p, w.pi);
     }
     for (int k = 0; k < NEWTON_MAX && !done && status == CGAM_OK; k++) {
@@ -267,7 +267,7 @@ cgam_status cgam_coupled_newton(const cgam_recall *plan, cgam_iterating *x, bool
     }
     if (safe && status == CGAM_OK) {
         cgam_iterating_energy(x, energy, true);
-        x->trace.change = 0; /* the next plain step measures it afresh */
+        x->trace.change = 0; /* the next plain step measures it */
         x->trace.rate = 0;
     }
     x->trace.newton_steps += m->trace.newton_steps;

@@ -1,4 +1,4 @@
-/* pack.c: banks packed, and changed: which rows, names and numbers the next file has. */
+/* pack.c: packs banks and changes packed banks: chooses the rows, names and numbers of the new file. */
 #include "memory/bank.h"
 #include "memory/pack_write.h"
 
@@ -18,17 +18,17 @@ cgam_pack_opts cgam_pack_opts_default(void)
     return (cgam_pack_opts){.dtype = -1, .sketch = true};
 }
 
-/* ---- Turns --------------------------------------------------------------------------------- */
-/* Waits for the file at `path` to be ours to replace: the lock is on the file, and the file is still that of the name.
- * *fd is -1 where there is no such file. */
+/* ---- Locks --------------------------------------------------------------------------------- */
+/* Locks the file at `path` for replacement, and waits if needed. Under the lock it checks that the path still names
+ * this file. *out is -1 if the file does not exist. */
 static cgam_status lock_file(cgam_env *env, const char *path, int *out)
 {
     for (;;) {
         struct stat named, held;
         int fd = *out = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-        if (fd < 0) return CGAM_OK; /* whoever opens it says why */
+        if (fd < 0) return CGAM_OK; /* the function that opens it reports why */
         while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-            if (errno != EWOULDBLOCK && errno != EINTR) break; /* no locks on this file system */
+            if (errno != EWOULDBLOCK && errno != EINTR) break; /* this file system has no locks */
             if (cgam_interrupted(env)) {
                 close(fd);
                 *out = -1;
@@ -40,7 +40,7 @@ static cgam_status lock_file(cgam_env *env, const char *path, int *out)
         if (stat(path, &named) != 0 || fstat(fd, &held) != 0 ||
             (named.st_ino == held.st_ino && named.st_dev == held.st_dev))
             return CGAM_OK;
-        close(fd); /* another has replaced it meanwhile */
+        close(fd); /* another process replaced it meanwhile */
     }
 }
 
@@ -50,12 +50,12 @@ static void unlock_file(int fd)
 }
 
 /* ---- One change ---------------------------------------------------------------------------- */
-/* The bank at hand, what comes, and what it becomes. */
+/* The old bank, the source of new rows, and the new bank. */
 typedef struct change {
     cgam_env *env;
     int lock;
     cgam_packed *old;
-    cgam_bank *old_bank; /* over it, for names */
+    cgam_bank *old_bank; /* over the old bank, for names */
     cgam_row_names *old_names, *new_names;
     cgam_rows_source source;
     cgam_pack_job job;
@@ -72,7 +72,7 @@ static cgam_status end_change(change *c, cgam_status status)
     return status;
 }
 
-/* Opens the bank that is to be changed; what it is becomes what it will be. */
+/* Opens the bank to change; the new bank starts as a copy of its properties. */
 static cgam_status begin_change(cgam_env *env, const char *path, const char *from, change *c)
 {
     *c = (change){.env = env, .lock = -1, .job = {.env = env, .path = path, .from = from}};
@@ -98,7 +98,7 @@ static cgam_status begin_change(cgam_env *env, const char *path, const char *fro
     return status;
 }
 
-/* Opens what comes, which must fit the bank. */
+/* Opens the source, which must fit the bank. */
 static cgam_status open_source(change *c, const char *from)
 {
     cgam_status status = cgam_rows_source_open(c->env, from, &c->source);
@@ -108,7 +108,7 @@ static cgam_status open_source(change *c, const char *from)
     return status;
 }
 
-/* All rows of a source. */
+/* Writes all rows of a source. */
 static cgam_status write_source(change *c)
 {
     const cgam_rows_source *s = &c->source;
@@ -126,7 +126,7 @@ static const void *row_of(const void *rows, cgam_dtype dtype, int64_t d, int64_t
     return (const char *)rows + (size_t)(i * d) * cgam_dtype_size(dtype);
 }
 
-/* Row i of a source. */
+/* Writes row i of a source. */
 static cgam_status write_source_row(change *c, int64_t i)
 {
     const cgam_rows_source *s = &c->source;
@@ -137,7 +137,7 @@ static cgam_status write_source_row(change *c, int64_t i)
     return cgam_pack_job_rows(&c->job, row, s->shards.arrays[k].dtype, 1);
 }
 
-/* Rows [from, to) of the old bank. */
+/* Writes rows [from, to) of the old bank. */
 static cgam_status write_old_rows(change *c, int64_t from, int64_t to)
 {
     return cgam_pack_job_rows(&c->job, row_of(c->old->rows, c->old->dtype, c->old->d, from),
@@ -149,7 +149,7 @@ static int64_t old_number(const change *c, int64_t i)
     return c->old->number ? c->old->number[i] : i;
 }
 
-/* Lists for `live` rows: numbers, if there will be any, and names likewise. */
+/* Allocates lists for `live` rows: numbers if the new bank has any, and names likewise. */
 static cgam_status make_lists(change *c, int64_t live, bool numbers, bool names)
 {
     if (numbers) c->job.number = cgam_alloc(c->env, (size_t)live, sizeof *c->job.number);
@@ -158,7 +158,7 @@ static cgam_status make_lists(change *c, int64_t live, bool numbers, bool names)
     return made ? CGAM_OK : cgam_fail_nomem(c->env, "names of a bank");
 }
 
-/* The entry k of the lists is the old row i. */
+/* Entry k of the lists becomes the old row i. */
 static void list_old(change *c, int64_t k, int64_t i)
 {
     int64_t number = old_number(c, i);
@@ -194,7 +194,7 @@ static cgam_status check_opts(cgam_env *env, const cgam_pack_opts *o, const char
     return CGAM_OK;
 }
 
-/* Names of the rows of a source: from a file, or its own; none where it has none. */
+/* Names of the rows of a source: from a file, else its own; none if it has none. */
 static cgam_status source_names(change *c, const char *file)
 {
     cgam_packed *packed = c->source.packed;
@@ -202,8 +202,7 @@ static cgam_status source_names(change *c, const char *file)
     cgam_status status = CGAM_OK;
     if (file) {
         status = load_names(c, file, rows);
-    } else if (packed &&
-               packed->names) { /* a bank only for its names, which has no file of its own */
+    } else if (packed && packed->names) { /* a bank used only for its names, without a file */
         cgam_bank view = {.env = c->env, .packed = packed};
         status = cgam_pack_names(&view, &c->new_names);
     }
@@ -261,7 +260,7 @@ cgam_status cgam_pack_add(cgam_env *env, const char *path, const char *from, con
     return end_change(&c, cgam_pack_job_write(&c.job));
 }
 
-/* by[i] = which row of the source replaces row i; -1: none. */
+/* by[i]: the row of the source that replaces row i; -1: none. */
 static cgam_status choose_replacements(change *c, int64_t count, const int64_t *number, int64_t *by)
 {
     for (int64_t i = 0; i < c->old->live; i++) by[i] = -1;
@@ -305,7 +304,7 @@ cgam_status cgam_pack_put(cgam_env *env, const char *path, const char *from, int
     return end_change(&c, status == CGAM_OK ? cgam_pack_job_write(&c.job) : status);
 }
 
-/* What the mask leaves. */
+/* Writes the rows that the mask keeps. */
 static cgam_status drop_rows(change *c, const uint64_t *mask)
 {
     int64_t kept = 0, from = 0;

@@ -1,5 +1,5 @@
-/* pack_gate.c: A(alpha) into a packed bank and out of it. What is kept is what cgam_gate_new computed, so a recall has the
- * bits that it would have with a gate of its own. */
+/* pack_gate.c: writes A(alpha) to a packed bank and reads it back. It stores what cgam_gate_new computed, so a recall
+ * gives the same bits as with a new gate. */
 #include "memory/pack.h"
 #include "memory/twins.h"
 
@@ -42,7 +42,7 @@ static cgam_status write_part(cgam_sealed *file, int index, const char *what, co
 cgam_status cgam_packed_gate_write(cgam_sealed *file, int index, const cgam_gate *gate)
 {
     const cgam_gate_info *info = &gate->info;
-    /* one memory needs no factors; at the critical point modes would have to be kept as well */
+    /* one memory needs no factors; the critical point would also need stored modes */
     if (!gate->A || gate->a == 0 || gate->critical_modes) return CGAM_OK;
     cgam_dplr_kept kept = cgam_dplr_keep_as(gate->A, gate->small);
     double x[SCALARS];
@@ -81,7 +81,7 @@ static cgam_status find_part(const cgam_packed *p, int index, const char *what, 
     return cgam_packed_part(p, part_name(index, what, name), type, 1, count, out);
 }
 
-/* What was kept; kept->K is NULL where nothing was. */
+/* Collects the stored arrays; kept->K is NULL if nothing was stored. */
 static cgam_status collect_parts(const cgam_packed *p, int index, const double **scalars,
                                  cgam_dplr_kept *kept)
 {
@@ -161,7 +161,7 @@ cgam_status cgam_packed_gate(const cgam_bank *bank, double alpha, const cgam_gat
     const double *scalars = NULL;
     cgam_dplr_kept kept;
     *out = NULL;
-    /* what is kept was made with the least effort, which is that of a recall */
+    /* the stored gate was made with the least effort, the effort of a recall */
     bool more = opts->effort == CGAM_EFFORT_FULL ||
                 (opts->effort == CGAM_EFFORT_FREE && cgam_bank_small(bank));
     if (!p || opts->memory_max || more) return CGAM_OK;

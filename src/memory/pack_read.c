@@ -1,4 +1,4 @@
-/* pack_read.c: a packed bank is opened. Nothing here reads the rows. */
+/* pack_read.c: opens a packed bank, without reading the rows. */
 #include "memory/pack.h"
 
 #include <math.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 
 static const int64_t MOST = INT64_C(1) << 36; /* numbers of memories */
-/* Numbers of rows up to which they are looked over all the same: a tenth of a millisecond. */
+/* Banks of at most so many numbers are checked all the same: a tenth of a millisecond. */
 static const double LOOK = 0x1p16;
 
 void cgam_packed_free(cgam_packed *packed)
@@ -42,7 +42,7 @@ cgam_status cgam_packed_part(const cgam_packed *p, const char *name, const char 
     return CGAM_OK;
 }
 
-/* One that must be there. */
+/* Finds a tensor that must exist. */
 static cgam_status require_tensor(const cgam_packed *p, const char *name, const char *type,
                                   int ndim, int64_t *shape, const void **out)
 {
@@ -153,7 +153,7 @@ cgam_status cgam_packed_read(cgam_env *env, const char *name, cgam_file *file, c
     const char *format = status == CGAM_OK ? cgam_tensor_table_note(&p->table, "format") : NULL;
     if (!format ||
         strncmp(format, CGAM_PACKED_FORMAT, strcspn(CGAM_PACKED_FORMAT, "0123456789")) != 0) {
-        /* a file of another kind, or of none: others say what is wrong with it */
+        /* another kind of file: other readers report what is wrong with it */
         cgam_packed_free(p);
         return status == CGAM_E_NOMEM ? status : CGAM_OK;
     }
@@ -212,7 +212,7 @@ cgam_status cgam_packed_bank(cgam_packed *packed, const char *name, const cgam_b
         o.normalize |= packed->normalize;
         if (!bank->unread) status = cgam_bank_look(bank, name);
         if (status == CGAM_OK) status = cgam_bank_settle(bank, &o, name);
-        /* sketch and gates are of the memories, not of the rows */
+        /* sketch and gates belong to the memories, not to the rows */
         bool fits = o.normalize == packed->normalize;
         packed->sketch.exponent = cgam_sketch_exponent(bank->info.norm_max);
         if (fits && packed->sketch.rows) bank->sketch = &packed->sketch;

@@ -1,4 +1,4 @@
-/* pack_source.c: where rows come from. */
+/* pack_source.c: opens a source of rows: a packed bank or files of arrays. */
 #include "memory/pack_write.h"
 
 void cgam_rows_source_close(cgam_env *env, cgam_rows_source *source)

@@ -1,5 +1,5 @@
-/* pack_write.c: a packed bank is written: rows from wherever they are, then what the library makes of them, computed from
- * the new file itself, so that no second copy of the rows is held. */
+/* pack_write.c: writes a packed bank: first the rows, then the data derived from them, computed from the new file, so
+ * that no second copy of the rows is held. */
 #include "memory/pack_write.h"
 
 #include "io/json.h"
@@ -10,7 +10,7 @@
 
 enum {
     ROWS = 4096 /* converted or sketched at a time */,
-    HEADER = 8192 /* and as much an alpha */
+    HEADER = 8192 /* of the file, and per alpha */
 };
 
 void cgam_pack_job_free(cgam_pack_job *job)
@@ -57,7 +57,7 @@ static cgam_status convert(cgam_pack_job *job, const cgam_run *run)
     return status;
 }
 
-/* The rows, and a bank over them as they then lie in the file. */
+/* Writes the rows and makes a bank over them in the file. */
 static cgam_status write_rows(cgam_pack_job *job)
 {
     const void *data;
@@ -188,7 +188,7 @@ cgam_status cgam_pack_job_write(cgam_pack_job *job)
     if (status == CGAM_OK && job->name) status = write_names(job);
     if (status == CGAM_OK && job->alphas > 0) status = write_gates(job);
     if (status != CGAM_OK) return status;
-    cgam_bank_free(job->bank); /* it is over pages that the commit lets go */
+    cgam_bank_free(job->bank); /* it uses pages that the commit unmaps */
     job->bank = NULL;
     cgam_sealed *file = job->file;
     job->file = NULL;

@@ -1,5 +1,5 @@
-/* recall.c: plan once, recall many. What can be known of bank and options is computed with the plan;
- * a run asks route.c which way to take and hands its queries over. */
+/* recall.c: plan once, recall many. The plan holds what depends only on bank and options; a run asks route.c for a
+ * route and passes its queries on. */
 #include "memory/results.h"
 #include "memory/route.h"
 
@@ -122,13 +122,13 @@ static cgam_status need_positive(cgam_recall *plan)
                      isfinite(crit.alpha) ? cgam_real_text(crit.alpha, critical) : "unknown");
 }
 
-/* The caller's gate, or one of its own. */
+/* Uses the caller's gate, or makes one. */
 static cgam_status find_gate(cgam_recall *plan)
 {
     const cgam_recall_opts *o = &plan->opts;
     cgam_gate_opts gate = {.memory_max = o->memory_max,
                            .effort = cgam_recall_full(plan) ? CGAM_EFFORT_FULL : CGAM_EFFORT_LEAST,
-                           /* a packed bank has it */
+                           /* stored in a packed bank */
                            .coupled = plan->bank->packed && cgam_recall_couples(plan)};
     plan->gate = o->gate;
     if (o->gate)
@@ -160,7 +160,7 @@ cgam_status cgam_recall_new(const cgam_bank *bank, const cgam_recall_opts *opts,
     plan->d_c = o.P || o.W ? o.d_c : bank->Z.d;
     status = find_gate(plan);
     if (status == CGAM_OK && cgam_recall_couples(plan)) status = need_positive(plan);
-    if (status == CGAM_OK && o.alpha > 0 && !o.W) { /* weights of their own tell twins apart */
+    if (status == CGAM_OK && o.alpha > 0 && !o.W) { /* W may treat twins differently */
         if (!plan->gate->alike) status = cgam_twins_find(bank, &plan->own_twins);
         plan->twins = plan->gate->alike ? plan->gate->twins : plan->own_twins;
     }
@@ -256,7 +256,7 @@ cgam_status cgam_scores_check(const cgam_recall *plan, int64_t k, const double *
     return CGAM_OK;
 }
 
-/* Rows that were not checked may hold NaN or infinity. */
+/* Checks the scores of rows that were not checked: these may hold NaN or infinity. */
 static cgam_status check_scores(const cgam_recall *plan, const cgam_recall_in *in,
                                 const cgam_recall_out *out)
 {
@@ -270,7 +270,7 @@ static cgam_status check_scores(const cgam_recall *plan, const cgam_recall_in *i
     return CGAM_OK;
 }
 
-/* Starts of mode coupled, checked and divided by their sums. */
+/* Checks the starts of mode coupled and divides them by their sums. */
 static cgam_status normalize_starts(const cgam_recall *plan, const cgam_recall_in *in,
                                     double *starts)
 {
@@ -297,7 +297,7 @@ static cgam_status normalize_starts(const cgam_recall *plan, const cgam_recall_i
     return CGAM_OK;
 }
 
-/* Takes a part of the results of another engine over the same queries. */
+/* Copies some results that another engine computed for the same queries. */
 static cgam_status take_results(const cgam_recall *plan, const cgam_recall_in *in,
                                 cgam_result *results, cgam_status (*run)(cgam_schedule *),
                                 void (*take)(const cgam_result *from, cgam_result *to))
@@ -313,7 +313,7 @@ static cgam_status take_results(const cgam_recall *plan, const cgam_recall_in *i
     return status;
 }
 
-/* What a sketch finds exactly, with the bits of the engine for small banks. */
+/* Copies what a sketch finds exactly, with the bits of the engine for small banks. */
 static void take_lead(const cgam_result *from, cgam_result *to)
 {
     to->winner = from->winner;
@@ -339,7 +339,7 @@ static cgam_status run_routed(const cgam_recall *plan, const cgam_recall_in *in,
     return status == CGAM_OK && plan->bank->unread ? check_scores(plan, in, out) : status;
 }
 
-/* Some rows of a bank: targets come, and answers go, by the numbers of the whole. */
+/* Runs a recall on some rows of a bank: converts targets from, and answers to, row numbers of the whole bank. */
 static cgam_status run_numbered(const cgam_recall *plan, const cgam_recall_in *in,
                                 const cgam_recall_out *out)
 {

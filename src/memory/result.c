@@ -9,13 +9,13 @@
 #include <math.h>
 #include <string.h>
 
-/* A score against one more rival. */
+/* A score compared with one more rival. */
 static double less_ghost(const cgam_recall *plan, double gap, double value, double ghost)
 {
     return plan->opts.none ? fmin(gap, value - ghost) : gap;
 }
 
-/* The first of the best; -1 = the ghost. */
+/* Returns the first of the best; -1 = the ghost. */
 static int64_t find_winner(const cgam_recall *plan, const cgam_settled *m)
 {
     const cgam_rows *Z = &plan->bank->Z;
@@ -43,7 +43,7 @@ cgam_status cgam_settled_summary(const cgam_recall *plan, const cgam_settled *m,
                 CGAM_MAX(best_r), CGAM_MAX(best_b), CGAM_MAX(best_s)) {
         double p = m->p[i];
         rank += f >= 0 && (m->r[i] > r || (m->r[i] == r && i < f));
-        /* log p is taken from the scores, so tiny p neither round to 0 log 0 nor lose digits */
+        /* log p is computed from the scores, so that tiny p neither underflow nor lose digits */
         if (!sparse) entropy -= p * (beta * (m->r[i] - m->act.top) - log_sum);
         else if (p > 0) entropy -= p * log(p);
         else nothing += 1;
@@ -83,7 +83,7 @@ cgam_status cgam_settled_summary(const cgam_recall *plan, const cgam_settled *m,
 void cgam_weight_bounds_share(const cgam_recall *plan, const cgam_weight_bounds *x, double r,
                               bool ghost, double share[2])
 {
-    /* exponents are off by 3 u of at most 746 where a weight is not nothing, sums by gamma */
+    /* exponents are off by 3 u of at most 746 if the weight is not negligible, sums by gamma */
     double beta = plan->opts.beta, exps = 4096 * CGAM_U;
     double few = cgam_gamma((double)x->scored + 64),
            many = cgam_gamma((double)plan->bank->Z.n + 64);

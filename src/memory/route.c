@@ -1,4 +1,4 @@
-/* route.c: see route.h; what follows from each way is in cgam/recall.h and docs/roofline.md. */
+/* route.c: see route.h; cgam/recall.h and docs/roofline.md describe the effect of each route. */
 #include "memory/route.h"
 #include "memory/results.h"
 #include "memory/small.h"
@@ -13,11 +13,10 @@
 _Static_assert((int)CGAM_RECALL_GROUP == (int)CGAM_GEMM_PASS_WIDTH,
                "a group is multiplied at once");
 
-static const double LARGE = 0x1p18;         /* numbers of a bank: below, all of it stays in cache */
+static const double LARGE = 0x1p18;         /* numbers of a bank: a smaller bank stays in cache */
 static const double GROUP_DOUBLES = 0x1p23; /* 64 MiB for the vectors of a group */
-static const double TOGETHER_DOUBLES = 0x1p27; /* and where all of them are multiplied */
-/* The streamed solve loses eps / min |D| (num/dplr.c); below a hundredth that could show in the
- * twelfth digit of p. */
+static const double TOGETHER_DOUBLES = 0x1p27; /* the same if all are multiplied */
+/* The streamed solve loses eps / min |D| (num/dplr.c); below 1/100 that could affect the twelfth digit of p. */
 static const double PIVOT_EXACT = 100;
 
 const char *const cgam_path_words[] = {"pass", "matrices", "vectors", "coupled", "coupled-together",
@@ -51,17 +50,17 @@ cgam_reach cgam_reach_of(const cgam_recall *plan, cgam_status *status)
         can.row_norm = sqrt(squares);
     }
     can.refines = can.streams && can.pivot_max > PIVOT_EXACT;
-    /* what falls back from a sketch is to be known as well as double allows, and so is a threshold */
+    /* a sketch's fallback, and a threshold, need the accuracy of double */
     can.f32 = can.matrices && bank->Z.dtype != CGAM_F64 && cgam_f32_holds(can.size) && !o->fast &&
               !cgam_recall_sparse(plan);
-    if (bank->scale) /* rows stored far from unit size */
+    if (bank->scale) /* the stored rows must suit f32 too */
         can.f32 &= cgam_f32_holds(bank->scale_min) && cgam_f32_holds(bank->scale_max);
     can.coupled_f32 = can.streams && can.f32 && cgam_f32_holds(can.pivot_max);
     can.begins_f32 = can.coupled_f32 && o->tol <= CGAM_ROUTE_F32_END;
     return can;
 }
 
-/* How many queries, at most `most`, have their vectors in `doubles`. */
+/* Returns how many queries, at most `most`, have vectors that fit in `doubles`. */
 static int64_t queries_fitting(const cgam_recall *plan, double doubles, int64_t most)
 {
     double each = (double)plan->bank->Z.n * (CGAM_QUERY_VECTORS + CGAM_QUERY_SCORES);
@@ -73,7 +72,8 @@ bool cgam_route_multiplies(const cgam_recall *plan, int64_t queries)
     return plan->can.matrices && queries >= CGAM_ROUTE_SHARE;
 }
 
-/* The unit that multiplies: that of bytes has a name of its own, other loops that of the set they were written for. */
+/* The unit that multiplies: byte units have their own name, other loops are named after the instruction set they
+ * use. */
 static const char *unit_of(const cgam_cpu *cpu, const cgam_route *route)
 {
     bool bytes = route->path == CGAM_PATH_SKETCH;
@@ -84,7 +84,7 @@ static const char *unit_of(const cgam_cpu *cpu, const cgam_route *route)
     return first->name;
 }
 
-/* The way of so many queries. */
+/* Chooses the route of so many queries. */
 static cgam_route choose_route(const cgam_recall *plan, const cgam_recall_in *in,
                                const cgam_recall_out *out, int64_t queries)
 {
@@ -125,7 +125,7 @@ static cgam_route choose_route(const cgam_recall *plan, const cgam_recall_in *in
     return route;
 }
 
-/* The group that begins at x->from. */
+/* Sets the group that begins at x->from. */
 static void set_group(cgam_schedule *x)
 {
     if (x->from >= x->rest_from) x->route = x->rest;

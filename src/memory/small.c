@@ -1,9 +1,9 @@
 /* small.c: recalls on small banks, modes first and coupled, softmax: one engine for one query and for many.
  *
- * A plan keeps its rows in blocks (small.h), the small system M of dplr.h with its inverse, and work areas, which calls
- * lease: a plan that is used again allocates nothing. Where the rows are spread over ranks, each rank has all of them and
- * computes everything. Queries go in tiles that share the reading of rows; each tile is
- * worked on by one thread from the scores to the results, and tiles are shared among threads where the work is worth it. */
+ * A plan keeps its rows in blocks (small.h), the small system M of dplr.h with its inverse, and work areas, which
+ * calls lease: a reused plan allocates nothing. Where the rows are spread over ranks, each rank has all of them and
+ * computes everything. Queries go in tiles that share the reading of rows; one thread computes each tile from the
+ * scores to the results, and threads share the tiles if there is enough work. */
 #include "memory/small_parts.h"
 
 #include "base/blas.h"
@@ -16,8 +16,8 @@
 #include <math.h>
 #include <string.h>
 
-enum { TILE_ROWS_MAX = 1 << 13 /* more rows: a query fills the cache by itself */ };
-static const double PARALLEL_WORK = 0x1p19; /* multiplications for which threads are woken */
+enum { TILE_ROWS_MAX = 1 << 13 /* above this, one query fills the cache */ };
+static const double PARALLEL_WORK = 0x1p19; /* multiplications above which threads are used */
 
 /* ---- The plan. ------------------------------------------------------------------------------ */
 
@@ -49,7 +49,7 @@ static cgam_status copy_rows(cgam_env *env, const cgam_rows *Z, double *out)
     return status;
 }
 
-/* M and M^-1; *fits = false where M is not what the bounds need: positive pivots and no border. */
+/* Computes M and M^-1; *fits = false if M lacks what the bounds need: positive pivots and no border. */
 static cgam_status pack_system(const cgam_recall *plan, cgam_small *x, bool *fits)
 {
     int64_t d = x->Z.d;
@@ -76,7 +76,7 @@ static cgam_status pack_system(const cgam_recall *plan, cgam_small *x, bool *fit
     return status;
 }
 
-/* Is the plan one for this engine? */
+/* Does this engine support the plan? */
 static bool fits_engine(const cgam_recall *plan)
 {
     const cgam_recall_opts *o = &plan->opts;
@@ -160,7 +160,7 @@ static cgam_status make_area(cgam_small *x, cgam_small_work **out)
     return cgam_fail_nomem(x->env, "the vectors of a recall");
 }
 
-/* An area that nobody uses, which goes back by give_back. */
+/* Leases a free area; return it with give_back. */
 static cgam_status lease(cgam_small *x, cgam_small_work **out)
 {
     pthread_mutex_lock(&x->lock);
@@ -180,7 +180,8 @@ static void give_back(cgam_small *x, cgam_small_work *w)
     pthread_mutex_unlock(&x->lock);
 }
 
-/* As many areas as threads may want at once, so that a call that is made again finds them however its tiles fall. */
+/* Allocates as many areas as threads may use at once, so that a repeated call finds enough for any split of its
+ * tiles. */
 static cgam_status lease_ahead(cgam_small *x, int64_t count)
 {
     cgam_small_work *list = NULL, *w;
@@ -233,7 +234,7 @@ double cgam_small_system_off(const cgam_small *x, const double *solution, const 
     return off >= 0 ? off : INFINITY;
 }
 
-/* s0 = A^-1 Z P c of queries that have contexts of their own, what it is off by, and u's0 / 2 where asked for. */
+/* Computes s0 = A^-1 Z P c of queries with their own contexts, its error, and u's0 / 2 if requested. */
 static void find_gates(const cgam_small_call *job, int64_t count, cgam_small_query *const *k)
 {
     const cgam_small *x = job->x;
@@ -264,7 +265,7 @@ static void find_gates(const cgam_small_call *job, int64_t count, cgam_small_que
             off = cgam_small_system_off(x, e[j], v[j], off, k[j]->brief[REST]);
             own->off =
                 cgam_doubt_over_rows(plan, cgam_array_norm(x->Z.d, e[j]) * CGAM_SLACK, off, 0);
-        } else if (energies) { /* u itself; mode first has it among its scores */
+        } else if (energies) { /* u itself; mode first has it in its scores */
             double off = cgam_doubt_scores(plan, x->zeros, k[j]->c) / o->lambda * CGAM_SLACK;
             own->off = (cgam_gates_off){off, off * sqrt(n) * CGAM_SLACK};
         }

@@ -1,10 +1,10 @@
-/* small_coupled.c: coupled recalls on small banks (small.h), the queries of a tile side by side.
+/* small_coupled.c: coupled recalls on small banks (small.h), for all queries of a tile at once.
  *
- * Coupled. The plain iteration is that of coupled.c. Anderson's method with a window of two takes over where it cannot
- * lead to another fixed point: where there is only one (contraction below 1), or in the ball of the basin lemma
- * (newton.c), whose theta is the local contraction that p proves without further work; a step that would leave the ball
- * goes back to where it was entered, and a step that raises the energy is taken back. What is slow nevertheless is
- * given to coupled.c, which has Newton's method. */
+ * The plain iteration is that of coupled.c. Anderson's method with a window of two replaces it where it cannot lead
+ * to another fixed point: if there is only one (contraction below 1), or in the ball of the basin lemma (newton.c),
+ * whose theta is the local contraction that p proves without further work. A step that would leave the ball returns
+ * to the point where it was entered, and a step that raises the energy is undone. Queries that are still slow go to
+ * coupled.c, which has Newton's method. */
 #include "memory/engines.h"
 #include "memory/small_parts.h"
 #include "num/rounding.h"
@@ -14,10 +14,11 @@
 
 enum {
     SLOW = 40,     /* steps, after which */
-    LEFT_MAX = 200 /* so many to come are too many */
+    LEFT_MAX = 200 /* an estimate of more steps than this gives up */
 };
 
-/* The weights of r, their activation and the energy of the step: E = sum p (r - a) / 2 - u's0 / 2 - lse / beta. */
+/* Computes the weights of r, their activation and the energy of the step: E = sum p (r - a) / 2 - u's0 / 2 - lse /
+ * beta. */
 static double weigh_scores(const cgam_small_call *job, cgam_small_query *k)
 {
     k->step.w = k->vector[S];
@@ -27,7 +28,7 @@ static double weigh_scores(const cgam_small_call *job, cgam_small_query *k)
     return 0.5 * k->step.gain - k->gates.half_us0 - k->x.act.lse / k->step.beta;
 }
 
-/* g[which] = Z' dinv f of queries whose step has just been made. */
+/* g[which] = Z' dinv f of the queries that just made a step. */
 static void gather(const cgam_small_call *job, cgam_small_work *w, int64_t count,
                    cgam_small_query *const *k)
 {
@@ -41,7 +42,7 @@ static void gather(const cgam_small_call *job, cgam_small_work *w, int64_t count
         for (int64_t j = 0; j < x->Z.d; j++) to[v][j] /= k[v]->sums[0];
 }
 
-/* Is Anderson's method allowed from here? Where the basin lemma holds at this s, f's place is kept. */
+/* Is Anderson's method allowed from here? If the basin lemma holds at this s, f is kept as the centre. */
 static bool may_mix(const cgam_small_call *job, cgam_small_query *k)
 {
     const cgam_recall_opts *o = &job->plan->opts;
@@ -62,7 +63,7 @@ static bool may_mix(const cgam_small_call *job, cgam_small_query *k)
     return true;
 }
 
-/* Back to where the ball was entered, for plain steps. */
+/* Returns to the point where the ball was entered, for plain steps. */
 static void leave_ball(const cgam_small_call *job, cgam_small_query *k)
 {
     memcpy(k->vector[P], k->vector[CENTER], (size_t)job->x->size * sizeof(double));
@@ -73,7 +74,7 @@ static void leave_ball(const cgam_small_call *job, cgam_small_query *k)
     k->x.newton_after = 2 * k->x.trace.iterations;
 }
 
-/* Anderson's factors; 0 where the residuals say too little. */
+/* Chooses Anderson's factors; 0 if the residuals do not determine them. */
 static void choose_factors(const cgam_small_query *k, cgam_small_mix *x)
 {
     const double *m = k->step.products;
@@ -89,7 +90,7 @@ static void choose_factors(const cgam_small_query *k, cgam_small_mix *x)
     if (!(fabs(x->c[0]) + fabs(x->c[1]) <= 16)) x->c[0] = x->c[1] = 0;
 }
 
-/* The next p where Anderson's method is allowed; f and f - p become the past. */
+/* Computes the next p with Anderson's method; f and f - p become the history. */
 static void mix_step(const cgam_small_call *job, cgam_small_query *k)
 {
     double **x = k->vector, **g = k->brief, eta = job->plan->gate->eta_least;
@@ -118,7 +119,7 @@ static void mix_step(const cgam_small_call *job, cgam_small_query *k)
     if (k->ball && !(away <= sqrt(eta) * k->radius)) leave_ball(job, k);
 }
 
-/* p = f, and nothing is known of the past. */
+/* Sets p = f and clears the history. */
 static void plain_step(cgam_small_query *k)
 {
     double **x = k->vector, **g = k->brief, *p = x[P], *short_g = g[G];
@@ -130,7 +131,7 @@ static void plain_step(cgam_small_query *k)
     k->stretch = 1;
 }
 
-/* Where Anderson's method made it worse: on from the plain step that it replaced. */
+/* After a bad Anderson step: continues from the plain step that it replaced. */
 static void take_back(cgam_small_query *k)
 {
     double **x = k->vector, **g = k->brief, *p = x[P], *short_g = g[G];
@@ -143,7 +144,7 @@ static void take_back(cgam_small_query *k)
     k->x.trace.iterations++;
 }
 
-/* The state after a step: true = it was the last. */
+/* Updates the state after a step; returns true if it was the last. */
 static bool judge_step(const cgam_small_call *job, cgam_small_query *k, double energy, bool *worse)
 {
     const cgam_recall_opts *o = &job->plan->opts;
@@ -161,7 +162,7 @@ static bool judge_step(const cgam_small_call *job, cgam_small_query *k, double e
     return k->left;
 }
 
-/* p0 = softmax(beta a), and what goes with it. */
+/* Starts from p0 = softmax(beta a). */
 static void begin(const cgam_small_call *job, cgam_small_work *w, int64_t count,
                   cgam_small_query *const *k)
 {
@@ -184,7 +185,7 @@ static void begin(const cgam_small_call *job, cgam_small_work *w, int64_t count,
     for (int64_t v = 0; v < count; v++) plain_step(k[v]);
 }
 
-/* t = alpha M^-1 g, and Z t in the room of the scores. */
+/* Computes t = alpha M^-1 g, and Z t in the buffer of the scores. */
 static void feed_back(const cgam_small_call *job, int64_t count, cgam_small_query *const *k)
 {
     const cgam_small *x = job->x;

@@ -1,8 +1,8 @@
-/* small_report.c: results of queries on small banks (small.c): leaders, vectors, and what is proved.
+/* small_report.c: results of queries on small banks (small.c): leaders, vectors, and certificates.
  *
  * Rounding (docs/theorems/rounding.md): with p as it is stored,
  *     |t - alpha M^-1 g| <= |M^-1| (|alpha g - M t| + ..) ,   |M^-1| <= 1 ,
- * from one product with M, so no pass over the rows; the rest is as for queries that go together (doubt.c). */
+ * from one product with M, so no pass over the rows; the rest is as for queries solved together (doubt.c). */
 #include "memory/certify.h"
 #include "memory/engines.h"
 #include "memory/results.h"
@@ -14,9 +14,10 @@
 #include <string.h>
 
 enum { LISTED_MAX = 64 /* longer lists are sorted */ };
-static const double WIDE = 1e-8; /* a bound of what rounding did to p, above which it is measured */
+static const double WIDE =
+    1e-8; /* above this, a rounding bound of p is replaced by a measured one */
 
-/* What rounding may have done. */
+/* The rounding errors of a query. */
 static cgam_doubt doubt_of(const cgam_small_call *job, const cgam_small_query *k)
 {
     const cgam_recall *plan = job->plan;
@@ -38,7 +39,7 @@ static cgam_doubt doubt_of(const cgam_small_call *job, const cgam_small_query *k
         double pivot = cgam_dplr_pivot_off(plan->gate->A), alpha = plan->gate->a;
         double nu = plan->bank->scale ? cgam_norm_error(x->Z.d) : 0;
         double *f = k->brief[E];
-        /* of p as it is stored: sums over all rows of softmaxes, which were mixed as p was */
+        /* for p as stored: sums over all rows of softmaxes, combined with the same factors as p */
         double g_off =
             (cgam_gamma(n + 32) + nu + pivot) * plan->can.row_max * k->stretch * CGAM_SLACK;
         for (int64_t j = 0; j < x->Z.d; j++) f[j] = alpha * k->brief[G][j];
@@ -65,7 +66,7 @@ static cgam_doubt doubt_of(const cgam_small_call *job, const cgam_small_query *k
     return doubt;
 }
 
-/* The largest entry of x but entry f. */
+/* The largest entry of x except entry f. */
 static double best_other(const cgam_small_call *job, const double *x, int64_t f)
 {
     const cgam_f64 *f64 = job->plan->bank->Z.cpu->f64;
@@ -77,7 +78,7 @@ static double log_share(const cgam_small_query *k, double r)
     return k->step.beta * (r - k->step.top) - log(k->sums[0]);
 }
 
-/* The query as other engines have it; p: its weights, or room for them. */
+/* Returns the query as other engines represent it; p: its weights, or a buffer for them. */
 static cgam_settled as_settled(const cgam_small_call *job, const cgam_small_query *k, double *p)
 {
     bool coupled = job->plan->opts.mode == CGAM_COUPLED;
@@ -97,8 +98,8 @@ static cgam_settled as_settled(const cgam_small_call *job, const cgam_small_quer
                           .trace = k->x.trace};
 }
 
-/* The result of a query whose leaders, two at least where there are two rows, stand in `row`. Where the bounds that need
- * no pass are too wide to say that it has converged, or how well, they are measured on the vectors. */
+/* Fills the result of a query whose leaders (at least two if there are two rows) are in `row`. If the bounds without
+ * a pass are too wide to decide convergence, or its accuracy, they are measured on the vectors. */
 static cgam_status fill_result(const cgam_small_call *job, cgam_small_query *k, const int64_t *row,
                                const double *value, cgam_result *out)
 {
@@ -164,7 +165,7 @@ static void report_top(const cgam_small_call *job, const cgam_small_query *k, co
     }
 }
 
-/* Settles by coupled.c what iterates too long, and handles scores that are not finite, as vectors.c does. */
+/* Solves queries that iterate too long with coupled.c, and handles scores that are not finite as vectors.c does. */
 static cgam_status settle_apart(const cgam_small_call *job, cgam_small_query *k, cgam_result *out)
 {
     const cgam_recall *plan = job->plan;
@@ -199,7 +200,7 @@ static cgam_status settle_apart(const cgam_small_call *job, cgam_small_query *k,
     return status;
 }
 
-/* Row numbers of the leaders, and their scores. */
+/* Finds the row numbers of the leaders, and their scores. */
 static cgam_status find_leaders(const cgam_small_call *job, cgam_small_query *k, int64_t most,
                                 int64_t *row, double *value)
 {
@@ -213,7 +214,7 @@ static cgam_status find_leaders(const cgam_small_call *job, cgam_small_query *k,
     return status;
 }
 
-/* What the caller asked for beside the result. */
+/* Writes the vectors that the caller requested besides the result. */
 static void report_vectors(const cgam_small_call *job, cgam_small_work *w,
                            const cgam_small_query *k)
 {

@@ -1,5 +1,5 @@
-/* small_simd.c: the loops of small.h. A block of eight rows is PER vectors; sums over rows are kept for each of the eight
- * places and joined in halves at the end, so that their bits do not depend on the width. */
+/* small_simd.c: the loops of small.h. A block of eight rows is PER vectors; sums over rows are kept for each of the
+ * eight lanes and added in halves at the end, so that their bits do not depend on the width. */
 #include "memory/small.h"
 #include "num/cpu/simd.h"
 
@@ -11,7 +11,7 @@ enum {
     TILE = CGAM_SMALL_TILE,
     LANES = BYTES / 8,
     PER = ROWS / LANES,
-    /* blocks whose sums registers hold: of one query, and of a tile */
+    /* number of blocks whose sums fit in registers: for one query, and for a tile */
     BLOCKS_ONE = BYTES == 64   ? 8
                  : BYTES == 32 ? 4
                                : 2,
@@ -175,7 +175,7 @@ static void step(cgam_small_step *x)
     x->gain = block_sum(gain);
 }
 
-/* The places of the last block that hold rows. */
+/* Mask of the lanes of the last block that hold rows. */
 INLINE block live_rows(const cgam_blocked *Z)
 {
     double live[ROWS];
@@ -316,7 +316,7 @@ static void leaders(int64_t n, const double *x, int64_t k, double *value, int64_
     int64_t have = 0;
     for (int64_t i = 0; i < n; i += ROWS) {
         int64_t end = n - i < ROWS ? n - i : ROWS;
-        if (have == k && end == ROWS) { /* is any of them to be listed? */
+        if (have == k && end == ROWS) { /* can any of them enter the list? */
             block b = load(x + i);
             vl above = {0};
             int64_t all = 0;

@@ -33,7 +33,7 @@ static double rank_floor(const cgam_bank *bank, double mu_max)
     return longest * 0x1p-52 * mu_max;
 }
 
-/* Room for a size x size matrix, or a message that names the size. */
+/* Allocates a size x size matrix; on failure the message names the size. */
 static double *new_square(cgam_env *env, int64_t size)
 {
     double bytes = 8.0 * (double)size * (double)size;
@@ -98,7 +98,7 @@ static cgam_status decompose_through_bank(cgam_spectrum *sp)
     if (status == CGAM_OK) status = cgam_eigen_all(bank->env, d, true, sp->F, sp->omega);
     if (status != CGAM_OK) return status;
     double mu_max = fmax(sp->omega[d - 1], 0), floor = rank_floor(bank, mu_max);
-    int64_t skip = 0; /* what belongs to the kernel of Z comes first */
+    int64_t skip = 0; /* the kernel of Z comes first */
     while (skip < d && !(sp->omega[skip] > floor)) skip++;
     sp->info.modes = sp->info.rank = d - skip;
     sp->info.kernel = n - sp->info.rank;
@@ -161,7 +161,7 @@ cgam_status cgam_spectrum_new(const cgam_bank *bank, cgam_spectrum **out)
     status = through ? decompose_through_bank(sp) : decompose_dense(sp);
     if (status != CGAM_OK) goto fail;
     double zero = 16 * (double)(d + 1) * 0x1p-52 * bank->info.norm_max * bank->info.norm_max;
-    cgam_sign sign = CGAM_SIGN_NOT_ZERO; /* what rounding leaves of 0 looks like an eigenvalue */
+    cgam_sign sign = CGAM_SIGN_NOT_ZERO; /* a rounded 0 looks like an eigenvalue */
     if (sp->info.omega_min >= -zero) status = cgam_bank_orthogonal(bank, &sign);
     if (status != CGAM_OK) goto fail;
     bool none = sign == CGAM_SIGN_ZERO || sp->info.omega_min >= 0;
@@ -202,9 +202,9 @@ static cgam_status synthesise(const cgam_spectrum *sp, const double *c, double *
     return sp->through_bank ? cgam_bank_score(sp->bank, scratch, y) : CGAM_OK;
 }
 
-/* Splits x into c = V'x and what is orthogonal to all modes, rest = x - V c (NULL = not wanted).
- * Twice is enough: after one projection the rest keeps a part along the modes of relative size
- * eps |x| / |rest|, which a gain of 1 / eta would show. */
+/* Splits x into c = V'x and the part orthogonal to all modes, rest = x - V c (NULL = not wanted). Two projections are
+ * enough: after one, the rest keeps a part along the modes of relative size eps |x| / |rest|, which a gain of 1 / eta
+ * would amplify. */
 static cgam_status split_by_modes(const cgam_spectrum *sp, const double *x, double *c, double *rest)
 {
     cgam_env *env = sp->bank->env;
@@ -224,8 +224,8 @@ static cgam_status split_by_modes(const cgam_spectrum *sp, const double *x, doub
             CGAM_EACH_ROW(Z, i) rest[i] -= part[i];
             if (status == CGAM_OK && twice == 0) status = analyse(sp, rest, again, scratch);
         }
-        /* modes of weak directions are unit vectors to eps mu_max / mu_k only; with what the second
-         * projection found, V c and the rest add up to x all the same */
+        /* modes of weak directions are unit vectors only to eps mu_max / mu_k; with the correction of the second
+         * projection, V c and the rest still add up to x */
         for (int64_t k = 0; k < m && status == CGAM_OK; k++) c[k] += again[k];
     } else if (rest) {
         cgam_vec_fill(Z, rest, 0);
@@ -284,7 +284,7 @@ static void modes_free(const cgam_spectrum *sp, modes *w)
     cgam_free(sp->bank->env, w->scratch);
 }
 
-/* 1 / eta for one mode, or 0 where both the mode is critical and x does not excite it. */
+/* 1 / eta for one mode, or 0 if the mode is critical and x does not excite it. */
 static bool invert_mode(double alpha, double omega, double amount, double size, double *gain)
 {
     double eta = 1 + alpha * omega;
@@ -321,7 +321,7 @@ cgam_status cgam_spectrum_solve(const cgam_spectrum *sp, double alpha, const dou
     return status;
 }
 
-/* Z v has no part in the kernel, and e_k'v = sqrt(mu_k) F_k v. */
+/* Z v is orthogonal to the kernel, and e_k'v = sqrt(mu_k) F_k v. */
 cgam_status cgam_spectrum_solve_range(const cgam_spectrum *sp, double alpha, const double *v,
                                       double *y)
 {
@@ -369,8 +369,8 @@ cgam_status cgam_spectrum_project_min(const cgam_spectrum *sp, const double *x, 
     return status;
 }
 
-/* Growth of one mode over time x = t / tau, times exp(-shift): what remains of the start,
- * exp(-eta x), and what the input adds, (1 - exp(-eta x)) / eta, which is x when eta = 0. */
+/* Growth of one mode over time x = t / tau, times exp(-shift): the part of the start that remains, exp(-eta x), and
+ * the part that the input adds, (1 - exp(-eta x)) / eta, which is x when eta = 0. */
 static void grow_mode(double eta, double x, double shift, double *start, double *input)
 {
     *start = exp(-eta * x - shift);
@@ -424,7 +424,7 @@ cgam_status cgam_spectrum_transient(const cgam_spectrum *sp, double alpha, doubl
     cgam_status status = cgam_spectrum_transient_scaled(sp, alpha, tau, t, u, s0, s, &shift);
     if (status != CGAM_OK || shift == 0) return status;
     CGAM_EACH_ROW(&sp->bank->Z, i) {
-        /* log |s| + shift tells whether the result still is a double */
+        /* log |s| + shift decides whether the result is in the range of double */
         double exponent = log(fabs(s[i])) + shift;
         if (s[i] != 0) s[i] = copysign(exponent < 709 ? exp(exponent) : DBL_MAX, s[i]);
     }

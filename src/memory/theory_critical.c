@@ -80,7 +80,7 @@ cgam_status cgam_supercritical_winner(const cgam_spectrum *spectrum, double alph
     return status;
 }
 
-/* B for winner i; *grows says that some other mode has eta_k <= 0, so that B does not exist. */
+/* B for winner i; *grows: another mode has eta_k <= 0, so B does not exist. */
 static cgam_status rest_of_modes(const cgam_spectrum *sp, double alpha, const double *u, int64_t i,
                                  double *B, bool *grows)
 {
@@ -117,7 +117,7 @@ static cgam_status rest_of_modes(const cgam_spectrum *sp, double alpha, const do
     return status;
 }
 
-/* Has the winner i a gap of `need` over all rivals at time t? */
+/* Does the winner i have a gap of `need` over all rivals at time t? */
 static cgam_status leads_by(const cgam_spectrum *sp, double alpha, double tau, double t,
                             const double *u, int64_t i, double need, double *s, bool *enough)
 {
@@ -137,9 +137,9 @@ static double gain_over_time(double eta, double gamma, double x)
     return (exp(-gamma * x) - exp(-(eta + gamma) * x)) / eta;
 }
 
-/* A time after which the gap never falls below `need` again. Rows of V differ by sqrt(2) at most, so
- * by Cauchy and Schwarz the other modes take at most sqrt(2) |(c_k gain_k)|; beside the gain of the
- * lowest mode that only shrinks with time, as `need` does. */
+/* Returns a time after which the gap never falls below `need` again. Rows of V differ by at most sqrt(2), so by
+ * Cauchy and Schwarz the other modes reduce the gap by at most sqrt(2) |(c_k gain_k)|; relative to the gain of the
+ * lowest mode that only decreases with time, as `need` does. */
 static cgam_status safe_time(const cgam_spectrum *sp, double alpha, double tau, const double *u,
                              double gap, double need, double *time)
 {
@@ -168,8 +168,8 @@ static cgam_status safe_time(const cgam_spectrum *sp, double alpha, double tau, 
     return status;
 }
 
-/* When other modes grow too: the last time at which the gap is too small. The gap may rise and fall
- * more than once on the way, so from a time that is safe the search goes back by small steps. */
+/* If other modes grow too: returns the last time at which the gap is too small. The gap may rise and fall repeatedly
+ * before that, so the search goes back in small steps from a safe time. */
 static cgam_status search_horizon(const cgam_spectrum *sp, double alpha, double tau, double first,
                                   const double *u, int64_t i, double gap, double need, double *time)
 {
@@ -184,7 +184,7 @@ static cgam_status search_horizon(const cgam_spectrum *sp, double alpha, double 
         status = leads_by(sp, alpha, tau, low, u, i, need, s, &enough);
         if (!enough || low == 0) break;
     }
-    if (enough) high = 0; /* not even at the start */
+    if (enough) high = 0; /* enough from the start */
     for (int k = 0; k < 60 && !enough && status == CGAM_OK; k++) {
         double middle = 0.5 * (low + high);
         bool there;

@@ -20,7 +20,7 @@
 #include <string.h>
 
 /* Smallest eigenvalue of G on the vectors orthogonal to 1, for a balanced bank with n <= d: of
- * (I - J) G (I - J) + big J, J = 11'/n, which lifts the direction 1 out of the way. */
+ * (I - J) G (I - J) + big J, J = 11'/n, which shifts the eigenvalue of direction 1 above all others. */
 static cgam_status perpendicular_dense(const cgam_bank *bank, double mu_G, double *mu)
 {
     cgam_env *env = bank->env;
@@ -109,13 +109,13 @@ typedef struct branch {
     const cgam_bank *bank;
     double lambda, beta;
     const double *b, *u;
-    double *work;    /* s0, a, s, r, p of a trial point: [5, n] */
+    double *work;    /* buffer of a trial point, s0, a, s, r, p: [5, n] */
     double *p_trial; /* p of it */
-    double *p;       /* [n] the point last kept */
-    double p_step;   /* how far the trial moved from it */
+    double *p;       /* [n] the last accepted point */
+    double p_step;   /* distance of the trial from it */
 } branch;
 
-/* The fixed point at alpha from the p last kept, and its margin; ok = it converged. */
+/* Solves for the fixed point at alpha from the last accepted p, and computes its margin; ok = it converged. */
 static cgam_status solve_at_alpha(branch *br, double alpha, bool first, double *margin, bool *ok)
 {
     const cgam_rows *Z = &br->bank->Z;
@@ -126,7 +126,7 @@ static cgam_status solve_at_alpha(branch *br, double alpha, bool first, double *
     o.beta = br->beta;
     o.lambda = br->lambda;
     o.max_iter =
-        1000000; /* next to the fold the iteration is slow, and a short one would pass for its end */
+        1000000; /* near the fold the iteration is slow; stopping early would look like the end of the branch */
     cgam_recall *plan;
     cgam_status status = cgam_recall_new(br->bank, &o, &plan);
     if (status != CGAM_OK) return status;
@@ -174,7 +174,7 @@ cgam_status cgam_fold_find(const cgam_bank *bank, double lambda, double beta, co
     status = solve_at_alpha(&br, 0, true, &margin, &ok);
     if (status != CGAM_OK) goto done;
     out->margin = margin;
-    if (!ok || margin <= 0) { /* already past the fold without any penalty */
+    if (!ok || margin <= 0) { /* past the fold without any penalty */
         out->alpha = 0;
         goto done;
     }

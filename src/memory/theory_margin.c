@@ -1,10 +1,10 @@
 /* theory_margin.c: entmax's answer to a gap (docs/theorems/margin.md).
  *
- * With rivals no nearer than gap, p(mu) is least where all of them are that near: the first entry p of
+ * If every rival is at least gap below, p(mu) is least when all are exactly gap below: the first entry p of
  * entmax_A(beta gap, 0, .., 0). Where the rivals weigh anything
  *     f(p) = p^(A-1) - ((1 - p) / (n - 1))^(A-1) = (A - 1) beta gap ,
- * f rising from p = 0 to f(1) = 1; beyond that p = 1, exactly. Near A = 1 both powers are near 1, and f is
- * the difference of what they lack. */
+ * f rising from p = 0 to f(1) = 1; beyond that p = 1, exactly. Near A = 1 both powers are near 1, and f is computed
+ * as the difference of their distances from 1. */
 #include "memory/certify.h"
 #include <cgam/theory.h>
 
@@ -16,13 +16,13 @@ bool cgam_margin_exact(double order, double beta, double gap)
 {
     double k = order - 1, scale = k * beta, x = scale * gap;
     if (!(fabs(x - 1) < 0.5)) return x >= 1; /* NAN: no */
-    /* near 1 the sign is that of x - 1, which is exact, and of what rounding took off the products */
+    /* near 1 the sign is that of x - 1, which is exact, plus the rounding error of the products */
     return (x - 1) + (fma(scale, gap, -x) + fma(k, beta, -scale) * gap) >= 0;
 }
 
 double cgam_margin_gap(double order, double beta) { return 1 / ((order - 1) * beta); }
 
-/* f(p), p < 1; *error, which may be NULL: what rounding did to it, log and expm1 being good to 4 ulp. */
+/* f(p), p < 1; *error: its rounding error, with log and expm1 accurate to 4 ulp; may be NULL. */
 static double margin_function(double k, double m, double p, double *error)
 {
     double own = expm1(k * log(p)), other = expm1(k * log((1 - p) / m));

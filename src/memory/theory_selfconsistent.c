@@ -1,5 +1,5 @@
 /* theory_selfconsistent.c: the coupled fixed point p = softmax(beta (b + lambda A^-1 u + lambda^2 A^-1 p))
- * as theory sees it (theorem 3.4): energy, decomposition, contraction, fold margin. */
+ * in theory (theorem 3.4): energy, decomposition, contraction, fold margin. */
 #include "memory/certify.h"
 #include <cgam/theory.h>
 
@@ -19,7 +19,7 @@ double cgam_contraction(double beta, double lambda, double eta_min)
 
 double cgam_contraction_lambda_max(double beta, double eta_min)
 {
-    /* two roots: the quotient may leave the range */
+    /* two roots: the quotient may overflow or underflow */
     double most = sqrt(2 * eta_min) / sqrt(beta) * (1 - 8 * CGAM_U);
     return eta_min > 0 ? fmax(cgam_below(most), 0) : 0;
 }
@@ -123,7 +123,7 @@ cgam_status cgam_fold_margin(const cgam_gate *gate, double beta, double lambda, 
     cgam_dplr_spec spec = cgam_gate_hessian(gate, 1, cgam_square_times(lambda, beta), p);
     cgam_lowest low = {0};
     cgam_status status = cgam_dplr_lowest(gate->bank->env, &spec, 1e-12, false, &low);
-    /* lambda^2 beta is a little more than it is, which shifts it by that much of |diag p - pp'| <= 1/2 */
+    /* lambda^2 beta is rounded up, which shifts the result by that times |diag p - pp'| <= 1/2 */
     double off = 8 * CGAM_U * spec.sigma;
     *value = isfinite(low.lo) ? cgam_below(low.lo - off) : low.value;
     if (proved) *proved = low.hi - low.lo + 2 * off <= 1e-9 * fmax(1, fabs(low.value));
@@ -150,7 +150,7 @@ static cgam_status lanczos_largest(const cgam_gate *gate, const double *p, doubl
     double *w = cgam_vec_new(env, Z, 2);
     double diag[BASIS_MAX], off[BASIS_MAX], d[BASIS_MAX], e[BASIS_MAX];
     cgam_status status = V && w ? CGAM_OK : cgam_fail_nomem(env, "a local contraction");
-    if (status == CGAM_OK) { /* start along the variance: C of the ranks of p has no blind spot */
+    if (status == CGAM_OK) { /* start from the variance: C of the ranks of p misses no direction */
         double *Aw = w + n;
         CGAM_EACH_ROW(Z, i) w[i] = sqrt(p[i]) * ((i * 2654435761u) % 1024 / 512.0 - 1.0009);
         covariance(gate->bank, p, w, Aw);
@@ -190,7 +190,7 @@ static cgam_status lanczos_largest(const cgam_gate *gate, const double *p, doubl
     return status;
 }
 
-/* A memory alone: A is 1, and l2b p (1 - p) from above is 0 at the p of a recall, but not at every p. */
+/* A single memory: A is 1, and the upper bound l2b p (1 - p) is 0 at the p of a recall, but not at every p. */
 static cgam_status contraction_alone(const cgam_gate *gate, const double *p, double l2b,
                                      double *value)
 {
@@ -210,11 +210,11 @@ cgam_status cgam_contraction_local(const cgam_gate *gate, double beta, double la
     if (proved) *proved = true;
     if (l2b == 0) return CGAM_OK;
     if (gate->bank->Z.n == 1) return contraction_alone(gate, p, l2b, value);
-    double rate; /* without beta lambda^2, which may be so small that products with it are lost */
+    double rate; /* without beta lambda^2, which may be so small that products with it underflow */
     cgam_status status = lanczos_largest(gate, p, &rate);
     *value = rate * l2b;
     if (status != CGAM_OK || !proved) return status;
-    /* theta A - C positive definite, with theta a hair above: proved */
+    /* theta A - C positive definite, with theta slightly larger: a proof */
     static const double hairs[] = {1e-13, 1e-11, 1e-9, 1e-7, 1e-5, 1e-3};
     *proved = false;
     for (int k = 0; k < 6 && status == CGAM_OK && !*proved; k++) {

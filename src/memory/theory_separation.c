@@ -1,4 +1,4 @@
-/* theory_separation.c: a gap in the scores is a promise about the probability.
+/* theory_separation.c: a gap in the scores bounds the probability from below.
  *
  * P(mu) = 1 / (1 + sum_{nu != mu} exp(-beta (r_mu - r_nu))) >= 1 / (1 + (n-1) exp(-beta Delta)),
  * Delta = min over nu of r_mu - r_nu (theorem 3.1; its proof's M is n). */

@@ -1,5 +1,5 @@
-/* twins.c: rows are hashed in parallel, sorted by hash and compared where hashes agree. The hashes of several processes
- * are looked at one process after the other, so that no process needs all of them at a time. */
+/* twins.c: rows are hashed in parallel, sorted by hash and compared where hashes agree. The hashes of several
+ * processes are compared one process after the other, so that no process holds all of them. */
 #include "memory/twins.h"
 
 #include <stdlib.h>
@@ -19,12 +19,12 @@ typedef struct mark {
 typedef struct hashing {
     const cgam_bank *bank;
     mark *marks; /* [count] of the rows of this process */
-    char *found; /* [count] is there another row with its hash? */
+    char *found; /* [count] does another row have its hash? */
     int64_t count;
 } hashing;
 
-/* Multiply and rotate, a number at a time, -0 taken for 0; equal hashes are compared, so it need not
- * be good. */
+/* Multiply and rotate, a number at a time, with -0 as 0; rows of equal hash are compared, so the hash need not be
+ * strong. */
 static uint64_t hash_row(const double *row, int64_t d)
 {
     uint64_t hash = (uint64_t)d;
@@ -70,9 +70,9 @@ static int by_hash(const void *x, const void *y)
     return a->row < b->row ? -1 : a->row > b->row;
 }
 
-enum { BRING_BYTES = 1 << 26 }; /* of first rows that are looked at together */
+enum { BRING_BYTES = 1 << 26 }; /* size limit of the first rows compared together */
 
-/* Where the run of one hash that begins at i ends. */
+/* Returns the end of the run of one hash that begins at i. */
 static int64_t run_end(const mark *marks, int64_t count, int64_t i)
 {
     int64_t end = i + 1;
@@ -80,7 +80,7 @@ static int64_t run_end(const mark *marks, int64_t count, int64_t i)
     return end;
 }
 
-/* alike[j]: is the row of marks[j] equal to the first of its run? */
+/* alike[j]: the row of marks[j] equals the first of its run. */
 static cgam_status compare_marks(const cgam_bank *bank, const mark *marks, int64_t count,
                                  double *rows, char *alike)
 {
@@ -105,7 +105,7 @@ static cgam_status compare_marks(const cgam_bank *bank, const mark *marks, int64
     return status == CGAM_OK ? cgam_rows_any(bank->env, Z, count, alike) : status;
 }
 
-/* Collects the families among marks sorted by hash. Rows of one hash that are not alike are looked at again
+/* Collects the families among marks sorted by hash. Rows with the same hash that are not equal are compared again
  * without the first of them. */
 static cgam_status collect_families(const cgam_bank *bank, mark *marks, int64_t count, double *rows,
                                     char *alike, cgam_twins *twins)
@@ -123,8 +123,8 @@ static cgam_status collect_families(const cgam_bank *bank, mark *marks, int64_t 
                 if (alike[j]) twins->member[used++] = marks[j].row;
                 else marks[left++] = marks[j];
             }
-            if (left - others == 1) left = others; /* nobody is left to be like it */
-            if (used - first == 1) used = first;   /* nor like the first */
+            if (left - others == 1) left = others; /* no other row can be equal to it */
+            if (used - first == 1) used = first;   /* nor to the first */
             else twins->begin[++twins->families] = used;
         }
         count = left;
@@ -140,7 +140,8 @@ void cgam_twins_free(cgam_env *env, cgam_twins *twins)
     cgam_free(env, twins);
 }
 
-/* found[i]: is mark i's hash one of another mark of this process, or of `others` [many]? All are sorted by hash. */
+/* found[i]: mark i's hash is also that of another mark of this process, or of `others` [many]. All are sorted by
+ * hash. */
 static void find_shared(void *arg, const void *others, int64_t many)
 {
     hashing *job = arg;
@@ -153,7 +154,8 @@ static void find_shared(void *arg, const void *others, int64_t many)
     }
 }
 
-/* The marks of rows that share their hash with another, wherever that is, sorted by hash; free them with cgam_free. */
+/* Returns the marks of rows that share their hash with a row of any process, sorted by hash; free them with
+ * cgam_free. */
 static cgam_status find_suspects(const cgam_bank *bank, mark **out, int64_t *count)
 {
     cgam_env *env = bank->env;
@@ -246,7 +248,7 @@ cgam_status cgam_twins_restore(cgam_env *env, int64_t n, int64_t families, const
     return CGAM_OK;
 }
 
-/* The entries of all members, by their places in `member`; free them with cgam_free. */
+/* Returns the entries of all members, in the order of `member`; free them with cgam_free. */
 static cgam_status members_of(const cgam_bank *bank, const cgam_twins *twins, const double *y,
                               double **out)
 {

@@ -1,8 +1,8 @@
-/* vectors.c: recalls that keep vectors of n numbers - mode first where p, s or r are asked for or
- * twins are to be kept equal, coupled, flow.
+/* vectors.c: recalls that keep vectors of n numbers - mode coupled, flow, and mode first if p, s or r are requested
+ * or twins must be kept equal.
  *
- * Queries go through in groups that share each pass over the bank; within a group every query keeps
- * vectors of its own, so that its bits do not depend on its neighbours. */
+ * Queries go through in groups that share each pass over the bank; within a group every query has its own vectors, so
+ * that its bits do not depend on other queries. */
 #include "memory/certify.h"
 #include "memory/engines.h"
 #include "memory/results.h"
@@ -12,18 +12,18 @@
 #include <math.h>
 #include <string.h>
 
-/* The present group of a call. */
+/* The current group of a call. */
 typedef struct group {
     const cgam_schedule *call;
-    bool own;     /* each query has a context of its own */
+    bool own;     /* each query has its own context */
     int64_t most; /* queries of a group, at most */
     int64_t top;  /* leaders to report */
     cgam_settled m[CGAM_RECALL_GROUP];
     double *block;             /* [most, CGAM_QUERY_VECTORS, n] */
-    double *shared;            /* [2, n] s0 and u of a context that all queries have in common */
+    double *shared;            /* [2, n] s0 and u of a context that all queries share */
     cgam_gates_off shared_off; /* of that s0 */
     double *X, *Y;             /* [3 most, d] vectors to score, [3 most, n] their scores */
-    int64_t *leaders;          /* [most, top] where the caller has no use for them, else NULL */
+    int64_t *leaders;          /* [most, top] if the caller does not want them, else NULL */
 } group;
 
 static void group_free(group *g)
@@ -47,7 +47,7 @@ static cgam_status group_new(group *g)
     size_t most = (size_t)(g->most = g->call->count);
     g->top = top < Z->n ? top : Z->n;
     bool apart = g->top > 0 && !g->call->out->top_index;
-    /* a single query scores its direction with itself, as the pass does */
+    /* a single query scores its direction together with itself, as the pass does */
     g->own = in->c && (in->c_per_query || (in->queries == 1 && plan->can.direct));
     g->block = cgam_vec_new(env, Z, g->most * CGAM_QUERY_VECTORS);
     g->shared = cgam_vec_new(env, Z, 2);
@@ -66,13 +66,13 @@ static cgam_status group_new(group *g)
 
 /* ---- Scores. -------------------------------------------------------------------------------- */
 
-/* The scores of a group in the making. Rows of X: queries, then for contexts of their own the directions e
- * of A^-1 Z v and the v themselves. */
+/* The vectors to score for a group. Rows of X: queries, then for their own contexts the directions e of A^-1 Z v and
+ * the v. */
 typedef struct scoring {
     group *g;
     int64_t rows;
-    bool stream;   /* gates of contexts of their own come with the scores */
-    bool energies; /* u is for them; without competition it is s0 */
+    bool stream;   /* gates of the queries' own contexts are computed with the scores */
+    bool energies; /* u is needed for energies; without competition it is s0 */
     double *edges; /* [count, border rows] */
 } scoring;
 
@@ -88,7 +88,7 @@ static cgam_status solve_direction(void *arg, int64_t k)
     return cgam_dplr_range(plan->gate->A, v, e, job->edges + k * edge);
 }
 
-/* s0 of query k, whose context is c, and what it is off by; u is made where it was not scored with the queries. */
+/* Computes s0 of query k, whose context is c, and its error; computes u if it was not scored with the queries. */
 static cgam_status find_gates(const scoring *job, int64_t k, const double *c, double *u, double *s0,
                               cgam_gates_off *off)
 {
@@ -121,7 +121,7 @@ static cgam_status find_gates(const scoring *job, int64_t k, const double *c, do
                  : CGAM_OK;
 }
 
-/* What query k of a group has at first: b, or its place. */
+/* Returns query k of a group in its first state: b, or the buffer for it. */
 static cgam_settled query_at(const group *g, int64_t k)
 {
     int64_t n = cgam_vec_size(&g->call->plan->bank->Z);
@@ -159,7 +159,7 @@ static cgam_status score_one(void *arg, int64_t k)
     return cgam_scores_check(plan, call->from + k, a);
 }
 
-/* task(job, k) of every query: side by side on a large bank; one that is alone has all threads. */
+/* Runs task(job, k) for every query: in parallel on a large bank; a single query gets all threads. */
 static cgam_status each_query(scoring *job, cgam_task task)
 {
     const cgam_schedule *call = job->g->call;
@@ -171,7 +171,7 @@ static cgam_status each_query(scoring *job, cgam_task task)
     return status;
 }
 
-/* b, s0 and a of the group. */
+/* Computes b, s0 and a of the group. */
 static cgam_status score_group(group *g)
 {
     const cgam_schedule *call = g->call;
@@ -247,7 +247,7 @@ static cgam_status settle_group(group *g)
 
 /* ---- Results. ------------------------------------------------------------------------------- */
 
-/* The leaders of query from + k; w: where p is an interval, else NULL. */
+/* Reports the leaders of query from + k; w: set if p is an interval, else NULL. */
 static cgam_status report_top(const group *g, int64_t k, const cgam_weight_bounds *w)
 {
     const cgam_recall_out *out = g->call->out;
@@ -274,7 +274,7 @@ static cgam_status report_top(const group *g, int64_t k, const cgam_weight_bound
     return status;
 }
 
-/* The results of query from + k. */
+/* Reports the results of query from + k. */
 static cgam_status report_one(void *arg, int64_t k)
 {
     const group *g = arg;
@@ -307,7 +307,7 @@ static cgam_status report_one(void *arg, int64_t k)
     if (out->p && status == CGAM_OK) status = cgam_vec_gather(Z, m->p, out->p + at * n);
     if (out->s && status == CGAM_OK) status = cgam_vec_gather(Z, m->s, out->s + at * n);
     if (out->r && status == CGAM_OK) status = cgam_vec_gather(Z, m->r, out->r + at * n);
-    /* the p lie apart, so they are gathered where the scores of e were */
+    /* the rows of p are not adjacent, so copy them to the former scores of e */
     if (out->readout) cgam_vec_copy(Z, g->Y + (g->most + k) * cgam_vec_size(Z), m->p);
     return status;
 }
@@ -317,7 +317,7 @@ static cgam_status report_group(group *g)
     const cgam_schedule *call = g->call;
     const cgam_bank *bank = call->plan->bank;
     double *readout = call->out->readout;
-    /* a query that is alone has all threads for its certificate */
+    /* a single query has all threads for its certificate */
     cgam_status status = call->count == 1
                              ? report_one(g, 0)
                              : cgam_rows_each(bank->env, &bank->Z, call->count, report_one, g);
