@@ -1,12 +1,12 @@
 /* flow.h: networks in time.
  *
- *   tau dx/dt = currents - x   from a state, under clamps, to a steady state or a horizon.
+ *   tau dx/dt = currents - x   from a state, with clamps, to a steady state or a horizon.
  *
  * Adaptive methods are SUNDIALS' CVODE (Adams for mild problems, BDF with Newton-Krylov for stiff
- * ones); Euler and Runge-Kutta with a fixed step give the same bits on every machine of a kind.
- * The energy of the network must fall between changes of a clamp. That is watched at every step,
- * and a rise beyond the tolerance ends the flow as an error of integration.
- * How a flow *ended* is in its report; the status only says whether it could be carried out.
+ * ones); Euler and Runge-Kutta with a fixed step give the same bits on all machines of the same type.
+ * The energy of the network must fall between changes of a clamp. Every step checks this, and a rise
+ * beyond the tolerance ends the flow as an integration error.
+ * How a flow *ended* is in its report; the status says only whether it could be carried out.
  */
 #ifndef CGAM_FLOW_H
 #define CGAM_FLOW_H
@@ -18,7 +18,7 @@ extern "C" {
 #endif
 
 typedef enum cgam_flow_method {
-    CGAM_FLOW_AUTO,  /* Adams, or BDF where the fastest rate is far above the slowest */
+    CGAM_FLOW_AUTO,  /* Adams, or BDF if the fastest rate is far above the slowest */
     CGAM_FLOW_ADAMS, /* CVODE, variable order to 12, functional iteration */
     CGAM_FLOW_BDF,   /* CVODE, variable order to 5, Newton; dense if small, else GMRES */
     CGAM_FLOW_RK4,   /* fixed step, order 4 */
@@ -26,28 +26,28 @@ typedef enum cgam_flow_method {
 } cgam_flow_method;
 CGAM_API extern const char *const cgam_flow_method_words[];
 
-/* Holds a layer from one time to another: [from, to). Outside its clamps a layer moves. Clamps of
- * one layer must not overlap; they may follow each other, which is how an input switches. */
+/* Holds a layer during [from, to). Outside its clamps a layer moves. Clamps of one layer must not
+ * overlap; they may be adjacent, to switch an input. */
 typedef struct cgam_clamp {
     int layer;
     double from, to;     /* to may be INFINITY */
-    const double *value; /* [size of the layer], or [batch, size]; NULL = where it is then.
-                            Borrowed until the flow returns */
+    const double *value; /* [size of the layer], or [batch, size]; NULL = its value at that
+                            time. Borrowed until the flow returns */
     bool per_state;      /* value has a row for each state */
 } cgam_clamp;
 
-/* What happens along the way; a moment may carry several. */
+/* Events of a flow; one moment may have several. */
 enum {
     CGAM_EVENT_START = 1,   /* the first moment, clamps applied */
-    CGAM_EVENT_SAMPLE = 2,  /* a time of the sampling grid, or a step when there is no grid */
+    CGAM_EVENT_SAMPLE = 2,  /* a time of the sampling grid, or a step if there is no grid */
     CGAM_EVENT_CLAMP = 4,   /* a layer was clamped, released or given another value */
     CGAM_EVENT_SETTLED = 8, /* the energy has settled: |dE/dt| times the longest tau is within
                                 `settle` of the sum of |parts| */
-    CGAM_EVENT_WINNER = 16, /* another element of the watched layer is the largest */
+    CGAM_EVENT_WINNER = 16, /* another element of the watched layer became the largest */
     CGAM_EVENT_STEADY = 32, /* |x - F(x)| is within `steady`, relative to the largest |x| or 1 */
     CGAM_EVENT_END = 64     /* the last moment */
 };
-CGAM_API extern const char *const cgam_event_words[]; /* by the number of the bit */
+CGAM_API extern const char *const cgam_event_words[]; /* indexed by bit number */
 
 typedef struct cgam_flow_moment {
     int64_t state; /* which of the batch */
@@ -59,7 +59,7 @@ typedef struct cgam_flow_moment {
     const double *parts; /* [parts] */
     double power;        /* dE/dt */
     double residual;     /* largest |x - F(x)| over free layers */
-    int64_t winner;      /* of the watched layer; -1: none is watched */
+    int64_t winner;      /* of the watched layer; -1: no layer is watched */
     double progress;     /* time / t_end */
 } cgam_flow_moment;
 
@@ -75,15 +75,15 @@ typedef struct cgam_flow_opts {
     double step;             /* of fixed-step methods, > 0; default 0.01 */
     double step_max;         /* of adaptive methods; default 0 = none */
     int64_t max_steps;       /* default 1000000 */
-    double steady;           /* default 1e-8; 0 = not looked for. Keep it ten times above rtol: what
-                                an adaptive method leaves of x - F(x) is about rtol */
-    double settle;           /* default 1e-9; 0 = not looked for */
-    double energy_tol;       /* rise taken for rounding, relative to the sum of |parts|; default 0:
-                                1e-12 for fixed steps, 10 rtol for adaptive ones */
-    double limit;            /* a state beyond it has diverged; default 1e100 */
-    int watch;               /* layer whose winner is followed; default -1 = none */
-    unsigned stop;           /* events that end the flow; default CGAM_EVENT_STEADY */
-    double sample; /* distance of the sampling grid, at most CGAM_FLOW_SAMPLES until t_end;
+    double steady;     /* default 1e-8; 0 = not tested. Keep it ten times above rtol: an adaptive
+                                method leaves |x - F(x)| of about rtol */
+    double settle;     /* default 1e-9; 0 = not tested */
+    double energy_tol; /* largest rise treated as rounding, relative to the sum of |parts|;
+                                default 0: 1e-12 for fixed steps, 10 rtol for adaptive ones */
+    double limit;      /* a larger state has diverged; default 1e100 */
+    int watch;         /* layer whose winner is tracked; default -1 = none */
+    unsigned stop;     /* events that end the flow; default CGAM_EVENT_STEADY */
+    double sample; /* spacing of the sampling grid, at most CGAM_FLOW_SAMPLES points until t_end;
                                 default 0 = every step */
     const cgam_clamp *clamps;
     int clamp_count;
@@ -98,11 +98,11 @@ typedef enum cgam_flow_end {
     CGAM_FLOW_SETTLED,
     CGAM_FLOW_WINNER,
     CGAM_FLOW_STOPPED,  /* by the monitor */
-    CGAM_FLOW_ROSE,     /* the energy rose: step or tolerance are too coarse */
-    CGAM_FLOW_DIVERGED, /* a state passed the limit or blew up; above a critical point that is the
-                           answer */
+    CGAM_FLOW_ROSE,     /* the energy rose: step or tolerance is too coarse */
+    CGAM_FLOW_DIVERGED, /* a state exceeded the limit or overflowed; above a critical point this is
+                           the correct result */
     CGAM_FLOW_STEPS,    /* max_steps */
-    CGAM_FLOW_STUCK     /* the integrator could not meet its tolerance; `reason` has its words */
+    CGAM_FLOW_STUCK     /* the integrator could not meet its tolerance; `reason` has its message */
 } cgam_flow_end;
 CGAM_API extern const char *const cgam_flow_end_words[];
 
@@ -115,9 +115,10 @@ typedef struct cgam_flow_report {
     double energy_end;
     double energy_rise; /* the largest rise over the lowest value before, between clamp changes; 0
                            in exact arithmetic */
-    double rise_time;   /* when, NAN if it never rose */
+    double rise_time;   /* time of that rise; NAN if none */
     double power, residual;
-    double settled; /* first time the energy had settled since the last clamp; NAN: not yet */
+    double
+        settled; /* first time that the energy had settled after the last clamp; NAN: not settled */
     int64_t winner, winner_changes;
     double winner_time; /* of the last change; NAN: none */
     char reason[160];   /* why it is stuck; empty otherwise */
@@ -125,20 +126,20 @@ typedef struct cgam_flow_report {
 
 /* x [batch, size] holds the start on entry and the end on return. reports [batch]; opts NULL =
  * defaults. States are independent and give the same bits alone and in a batch. With one state or
- * a monitor they go one after another, otherwise adaptive flows share out the env's threads;
- * fixed-step flows go in step and share each pass over the weights. */
+ * a monitor, states run one after another; otherwise adaptive flows run on the env's threads, and
+ * fixed-step flows advance together and share each pass over the weights. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_flow_run(const cgam_net *net, int64_t batch, double *x,
                                                   const cgam_flow_opts *opts,
                                                   cgam_flow_report *reports);
 
 /* ---- Trajectories ------------------------------------------------------------------------- */
-/* Collects the moments of one state; hand cgam_trajectory_monitor and the trajectory to a flow. */
+/* Collects the moments of one state; pass cgam_trajectory_monitor and the trajectory to a flow. */
 typedef struct cgam_trajectory cgam_trajectory;
 CGAM_API CGAM_NODISCARD cgam_status cgam_trajectory_new(const cgam_net *net, bool states,
                                                         cgam_trajectory **out);
 CGAM_API void cgam_trajectory_free(cgam_trajectory *trajectory); /* NULL is fine */
-/* A cgam_flow_monitor: user is the trajectory. Of a batch, state 0 is kept. Out of memory ends the
- * flow, and the status of cgam_trajectory_look says so. */
+/* A cgam_flow_monitor: user is the trajectory. Keeps state 0 of a batch. If memory runs out, it ends
+ * the flow, and cgam_trajectory_look returns that status. */
 CGAM_API int cgam_trajectory_monitor(void *user, const cgam_flow_moment *moment);
 
 typedef struct cgam_trajectory_view {
@@ -147,7 +148,7 @@ typedef struct cgam_trajectory_view {
     const double *time, *energy, *power, *residual; /* [count] */
     const double *parts;                            /* [count, parts] */
     const int64_t *events, *winner;                 /* [count] */
-    const double *states;                           /* [count, size], NULL when not kept */
+    const double *states;                           /* [count, size], NULL if not kept */
 } cgam_trajectory_view;
 CGAM_API cgam_trajectory_view cgam_trajectory_look(const cgam_trajectory *trajectory);
 

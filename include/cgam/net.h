@@ -7,11 +7,11 @@
  *            dE/dt = - sum over layers of tau x_t' (hess L) x_t <= 0
  *
  * (Krotov 2021, "Hierarchical associative memory"; Krotov, Hoover, Ram and Pham 2025.)
- * Build a network by adding layers and synapses; from then on it is const and may be shared by
- * threads. States are not part of it: a state is an array [size] with the layers one after the
- * other, and a call takes a batch of independent states [batch, size], each of which gives the
- * same bits alone and in a batch. Integration in time is in flow.h. This header knows nothing of
- * memories, queries or contexts.
+ * Build a network by adding layers and synapses; after that it is const and may be shared by
+ * threads. States are not part of it: a state is an array [size] with the layers in order, and a
+ * call takes a batch of independent states [batch, size], each of which gives the same bits alone
+ * and in a batch. Integration in time is in flow.h. This header does not depend on memories,
+ * queries or contexts.
  */
 #ifndef CGAM_NET_H
 #define CGAM_NET_H
@@ -31,15 +31,15 @@ typedef struct cgam_lagr_param {
     double min, max;  /* legal range, ends included */
 } cgam_lagr_param;
 
-/* One entry of the table, or your own: fill value, activation and hessian, and leave what you do
- * not need at zero. `theta` are the layer's parameters in the order of `param`. Functions may be
- * called by several threads at once. A result outside the range of double is CGAM_E_VALUE. */
+/* An entry of the table or a custom Lagrangian: set value, activation and hessian; other fields may be
+ * zero. `theta` are the layer's parameters in the order of `param`. The functions may be called from
+ * several threads at once. A result outside the range of double is CGAM_E_VALUE. */
 typedef struct cgam_lagr cgam_lagr;
 struct cgam_lagr {
     const char *name;
-    const char *formula; /* of L(x), for people */
+    const char *formula; /* of L(x), for display */
     cgam_lagr_param param[CGAM_LAGR_PARAMS];
-    bool elementwise; /* a sum over elements: then `axes` of a layer means nothing */
+    bool elementwise; /* a sum over elements; `axes` of a layer is then ignored */
     /* *L = L(x), x [n] */
     cgam_status (*value)(const cgam_lagr *self, const double *theta, int64_t n, const double *x,
                          double *L);
@@ -57,12 +57,12 @@ struct cgam_lagr {
 
 /* Every Lagrangian of the library; NULL ends the table. */
 CGAM_API extern const cgam_lagr *const cgam_lagrs[];
-/* By name; NULL when there is none. */
+/* Returns the Lagrangian of that name, or NULL if the name is unknown. */
 CGAM_API const cgam_lagr *cgam_lagr_find(const char *name);
 
-/* ---- Operators: weights as what they do --------------------------------------------------- */
-/* W [rows, cols], dense or not. Vectors come several at a time, one after the other; each result
- * must not depend on its neighbours. Functions may be called by several threads at once. */
+/* ---- Operators: weights as functions ------------------------------------------------------ */
+/* W [rows, cols], dense or not. A call takes `count` vectors, one after the other; the result of each
+ * must not depend on the others. The functions may be called from several threads at once. */
 typedef struct cgam_op {
     int64_t rows, cols;
     /* out[k] = W in[k]:  in [count, cols], out [count, rows] */
@@ -70,7 +70,7 @@ typedef struct cgam_op {
     /* out[k] = W' in[k]: in [count, rows], out [count, cols] */
     cgam_status (*apply_t)(void *user, int64_t count, const double *in, double *out);
     void *user;
-    bool symmetric; /* W = W': then one product does for two */
+    bool symmetric; /* W = W': one product then replaces two */
 } cgam_op;
 
 /* ---- Networks ----------------------------------------------------------------------------- */
@@ -84,36 +84,36 @@ typedef struct cgam_layer_opts {
     double param[CGAM_LAGR_PARAMS]; /* default NAN = the entry's own */
     double scale;                   /* > 0, L becomes scale L; default 1 */
     double tau;                     /* > 0, time constant; default 1 */
-    int axes; /* trailing axes that one Lagrangian runs over; default 0 = all of them */
+    int axes; /* number of trailing axes that one Lagrangian covers; default 0 = all */
 } cgam_layer_opts;
 CGAM_API cgam_layer_opts cgam_layer_opts_default(void);
 
-/* Adds a layer; *index (NULL = not wanted) is its number from 0. Copies name and shape. Names of
- * layers and synapses are not empty, have no control characters, and each is used once. */
+/* Adds a layer; sets *index (may be NULL) to its number, from 0. Copies name and shape. Names of layers
+ * and synapses must be unique, not empty and without control characters. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_net_add_layer(cgam_net *net, const char *name, int ndim,
                                                        const int64_t *shape,
                                                        const cgam_layer_opts *opts, int *index);
 
-/* Dense weights [rows, cols] as an operator that lives as long as the network; borrows data until
- * then unless `copy`. NaN and infinity are rejected by row and column. */
+/* Dense weights [rows, cols] as an operator that lives as long as the network; unless `copy`, data must
+ * outlive the network. Rejects NaN and infinity, naming row and column. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_net_dense(cgam_net *net, const void *data,
                                                    cgam_dtype dtype, int64_t rows, int64_t cols,
                                                    bool copy, const cgam_op **out);
 
 /* Convolution of images [height, width, in_channels] with kernels [out_channels, in_channels,
- * kernel_height, kernel_width] as an operator from the one image to the other (channels last);
- * copies the kernels. Out of range is zero; "same" padding keeps ceil(size / stride). */
+ * kernel_height, kernel_width] as an operator from input image to output image (channels last);
+ * copies the kernels. Pixels outside the image are zero; "same" padding gives ceil(size / stride). */
 typedef struct cgam_conv {
     int64_t height, width, in_channels, out_channels, kernel_height, kernel_width;
     int64_t stride_y, stride_x; /* 0 = 1 */
-    bool same;                  /* false: only where the kernel fits */
+    bool same;                  /* false: only positions where the whole kernel fits */
 } cgam_conv;
 CGAM_API CGAM_NODISCARD cgam_status cgam_net_conv(cgam_net *net, const cgam_conv *conv,
                                                   const double *kernels, const cgam_op **out);
 
-/* Synapses. x, y, layers: numbers of layers (a layer may appear twice). Operators are borrowed
- * until the network is freed; synapses that name the same operator share passes over it. Small
- * vectors are copied. A shape that does not fit is CGAM_E_SHAPE and names layer and sizes. */
+/* Synapses. x, y, layers: numbers of layers (a layer may appear twice). Operators must
+ * outlive the network; synapses with the same operator share passes over it. Small vectors are
+ * copied. A wrong shape fails with CGAM_E_SHAPE; the message names layer and sizes. */
 #define CGAM_SYNAPSE_LAYERS 8
 
 /* -gain x' W y */
@@ -140,7 +140,7 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_net_add_tensor(cgam_net *net, const cha
 CGAM_API CGAM_NODISCARD cgam_status cgam_net_add_lowrank(cgam_net *net, const char *name, int k,
                                                          const int *layers, const cgam_op *const *U,
                                                          const double *w, double gain);
-/* -gain L(W x): a hidden layer with Lagrangian L that has always settled. param as in a layer
+/* -gain L(W x): a hidden layer with Lagrangian L that is always settled. param as in a layer
  * (NULL = the entry's own). */
 CGAM_API CGAM_NODISCARD cgam_status cgam_net_add_hidden(cgam_net *net, const char *name, int x,
                                                         const cgam_op *W, const cgam_lagr *lagr,
@@ -149,9 +149,9 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_net_add_hidden(cgam_net *net, const cha
 typedef struct cgam_attention_opts {
     double beta;       /* > 0; default 1 */
     int64_t heads;     /* default 1 */
-    int64_t width;     /* of a head; default 0: no projections, queries and keys as they are */
-    const double *WQ;  /* [heads, width, dx], copied; needed with width */
-    const double *WK;  /* [heads, width, dy], copied; needed with width */
+    int64_t width;     /* of a head; default 0: queries and keys are not projected */
+    const double *WQ;  /* [heads, width, dx], copied; required with width */
+    const double *WK;  /* [heads, width, dy], copied; required with width */
     bool exclude_self; /* query i does not see key i; default false */
 } cgam_attention_opts;
 CGAM_API cgam_attention_opts cgam_attention_opts_default(void);
@@ -161,10 +161,10 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_net_add_attention(cgam_net *net, const 
                                                            int y, const cgam_attention_opts *opts,
                                                            double gain);
 
-/* A synapse of your own. */
+/* A custom synapse. */
 typedef struct cgam_synapse {
     /* *energy = E(a1 .. ak), and current[j] += -dE/daj where current[j] is not NULL; act[j] has
-     * size[j] numbers. May be called by several threads at once. */
+     * size[j] numbers. May be called from several threads at once. */
     cgam_status (*eval)(void *user, int k, const int64_t *size, const double *const *act,
                         double *energy, double *const *current);
     /* change[j] += the derivative of current j in the direction v; NULL = by central differences */
@@ -172,19 +172,19 @@ typedef struct cgam_synapse {
                            const double *const *v, double *const *change);
     void (*free)(void *user); /* called when the network is freed; NULL = nothing to free */
 } cgam_synapse;
-/* Copies the table. `user` passes to the network when this succeeds. */
+/* Copies the table. On success the network owns `user`. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_net_add_synapse(cgam_net *net, const char *name, int k,
                                                          const int *layers,
                                                          const cgam_synapse *synapse, void *user);
 
-/* The kinds above, for menus, documents and tests; name NULL ends the table. */
+/* The synapse kinds above, for menus, documents and tests; name NULL ends the table. */
 typedef struct cgam_synapse_info {
     const char *name, *formula;
     int layers_min, layers_max;
 } cgam_synapse_info;
 CGAM_API extern const cgam_synapse_info cgam_synapse_kinds[];
 
-/* ---- What a network is -------------------------------------------------------------------- */
+/* ---- Description -------------------------------------------------------------------------- */
 typedef struct cgam_net_info {
     int layers;
     int parts;    /* layers + synapses */
@@ -196,14 +196,14 @@ typedef struct cgam_layer_view {
     const char *name;
     int ndim;
     const int64_t *shape;
-    int64_t size, offset; /* a layer is state[offset .. offset + size) */
+    int64_t size, offset; /* the layer is state[offset .. offset + size) */
     const cgam_lagr *lagr;
     const double *param;
     double scale, tau;
 } cgam_layer_view;
 CGAM_API cgam_layer_view cgam_net_layer(const cgam_net *net, int layer);
 
-/* Number of a layer by name, -1 when there is none. */
+/* Returns the number of a layer, or -1 if the name is unknown. */
 CGAM_API int cgam_net_find(const cgam_net *net, const char *layer);
 
 /* ---- Values at a point -------------------------------------------------------------------- */
@@ -216,32 +216,32 @@ typedef struct cgam_net_values { /* any pointer may be NULL */
     double *power;               /* [batch] dE/dt, predicted from the Hessians */
 } cgam_net_values;
 
-/* x [batch, size]; clamped [layers] or NULL = none. CGAM_E_VALUE names the layer whose activation
- * leaves the range of double. */
+/* x [batch, size]; clamped [layers] or NULL = none. Fails with CGAM_E_VALUE if an activation
+ * leaves the range of double; the message names the layer. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_net_eval(const cgam_net *net, int64_t batch,
                                                   const double *x, const bool *clamped,
                                                   const cgam_net_values *out);
 
-/* out[count, size] = J v[k], J the Jacobian of the rates at x [size]; clamped layers do not move
- * and do not matter. */
+/* out[count, size] = J v[k], J the Jacobian of the rates at x [size]; clamped layers do not move,
+ * and their entries of v are ignored. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_net_jacobian(const cgam_net *net, const double *x,
                                                       const bool *clamped, int64_t count,
                                                       const double *v, double *out);
 
 /* ---- Stability ---------------------------------------------------------------------------- */
 /* J is similar to a symmetric matrix (the Hessian of a layer commutes with its tau), so its
- * eigenvalues are real; what an iteration finds of imaginary parts is rounding. */
+ * eigenvalues are real; imaginary parts found by an iteration are rounding errors. */
 typedef struct cgam_eigen {
-    int64_t found;    /* as many as were asked for, or the size of the free layers */
-    double imaginary; /* largest imaginary part seen */
-    double residual;  /* largest |J v - value v| of those returned; 0 when all were computed */
-    bool all;         /* by a dense decomposition */
+    int64_t found;    /* `count`, or the size of the free layers if that is smaller */
+    double imaginary; /* largest imaginary part found */
+    double residual;  /* largest |J v - value v| of those returned; 0 if all were computed */
+    bool all;         /* all were computed, by a dense decomposition */
     bool converged;   /* residual within tol */
-    int64_t products; /* with J */
+    int64_t products; /* number of products with J */
 } cgam_eigen;
-/* The `count` largest eigenvalues of J at x, falling, into values[count]. Negative ones everywhere
- * mean that a steady x is stable. Small networks are decomposed, large ones go by Krylov-Schur
- * iteration until the residual is at most tol times the largest |value| seen; 0 = 1e-9. */
+/* Computes the `count` largest eigenvalues of J at x, falling, into values[count]. A steady x is stable
+ * if all are negative. Small networks are decomposed; large ones use Krylov-Schur iteration until the
+ * residual is at most tol times the largest |value| found; tol 0 = 1e-9. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_net_eigen(const cgam_net *net, const double *x,
                                                    const bool *clamped, int64_t count, double tol,
                                                    double *values, cgam_eigen *out);

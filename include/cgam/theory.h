@@ -1,5 +1,7 @@
-/* theory.h: every theorem as a function that takes numbers and returns numbers. None of them needs
- * a recall. docs/theorems/ has a page for each, with its statement and its limits.
+/* theory.h: every theorem as a function that takes numbers and returns numbers.
+ *
+ * No function requires a recall. docs/theorems/ has a page for each theorem, with its statement and
+ * its limits.
  */
 #ifndef CGAM_THEORY_H
 #define CGAM_THEORY_H
@@ -28,34 +30,33 @@ CGAM_API cgam_gaps cgam_separation_gaps(int64_t n, const double *b, const double
 
 /* ---- Margins of entmax -------------------------------------------------------------------- */
 /* Exact retrieval: with p = entmax_A(beta r), 1 < A <= 2, p(mu) = 1 and every other p is 0 if and only if
- * (A - 1) beta gap >= 1, equality included. Products are taken as if in twice the precision. */
+ * (A - 1) beta gap >= 1, equality included. Products are computed as if in twice the precision. */
 CGAM_API bool cgam_margin_exact(double order, double beta, double gap);
-/* P(mu) >= the first entry of entmax_A(beta gap, 0, .., 0) of n entries. n = 1 gives 1. _below: a double
- * at most that, rounding included; 1 only where retrieval is exact. */
+/* P(mu) >= the first entry of entmax_A(beta gap, 0, .., 0) of n entries. n = 1 gives 1. */
 CGAM_API double cgam_margin_bound(int64_t n, double order, double beta, double gap);
 
 /* ---- Criticality of the gates (lambda = 0) ------------------------------------------------ */
 typedef struct cgam_winner {
-    int64_t index;      /* argmax of P_min w; -1: there is none, see reason */
+    int64_t index;      /* argmax of P_min w; -1: no winner, see reason */
     double gap;         /* between the two largest entries of P_min w */
     double gamma;       /* growth rate -1 - alpha omega_min */
     const char *reason; /* NULL, or why there is no winner */
 } cgam_winner;
-/* Who wins above alpha_crit: w = s(0) + u / gamma. s0 NULL = 0. */
+/* Finds the winner above alpha_crit: w = s(0) + u / gamma. s0 NULL = 0. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_supercritical_winner(const cgam_spectrum *spectrum,
                                                               double alpha, const double *u,
                                                               const double *s0, cgam_winner *out);
 
 typedef struct cgam_horizon {
-    double time;      /* t*: p(winner) >= 1 - delta from then on; infinite when no mode grows */
-    double rest;      /* B, what the other modes may hold back */
+    double time;      /* t*: p(winner) >= 1 - delta for t >= t*; infinite if no mode grows */
+    double rest;      /* B, a bound of the effect of the other modes */
     double gap;       /* Delta_0 */
-    bool closed_form; /* false: some other mode grows too and t* was found numerically */
+    bool closed_form; /* false: another mode grows too, and t* was found numerically */
     int64_t winner;
     const char *reason; /* NULL, or why there is no horizon */
 } cgam_horizon;
 /* For s(0) = 0: t* = (tau/gamma) log1p(gamma (L + beta B) / (beta Delta_0)), L = ln((1-delta)(n-1)/
- * delta). use_rest false takes B = 0, as the paper's study does; then t* is no promise. */
+ * delta). use_rest false takes B = 0, as the paper's study does; then t* is not proved. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_supercritical_horizon(const cgam_spectrum *spectrum,
                                                                double alpha, double tau,
                                                                double beta, double delta,
@@ -64,23 +65,23 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_supercritical_horizon(const cgam_spectr
 
 /* ---- Criticality with coupling ------------------------------------------------------------ */
 typedef struct cgam_coupled_critical {
-    double alpha;       /* (1 - lambda^2 beta / n) / (1 - mu_perp_min); NAN where not valid */
+    double alpha;       /* (1 - lambda^2 beta / n) / (1 - mu_perp_min); NAN if not valid */
     double mu_perp_min; /* smallest eigenvalue of G orthogonal to 1 */
     bool unit;          /* unit memories */
     bool balanced;      /* G 1 = mu_G 1, to 1e-9 */
     bool weak;          /* lambda^2 beta < n */
     bool below_one;     /* mu_perp_min < 1 */
-    bool positive;      /* A(alpha) is positive definite there */
+    bool positive;      /* A(alpha) is positive definite at that alpha */
 } cgam_coupled_critical;
-/* Valid when all five hold, and for constant u and b and fast gates. */
+/* Valid if all five conditions hold, for constant u and b and fast gates. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_coupled_critical_find(const cgam_bank *bank, double lambda,
                                                                double beta,
                                                                cgam_coupled_critical *out);
 
 typedef struct cgam_fold {
-    double alpha;  /* where the branch of fixed points from alpha = 0 ends; NAN: it does not before
+    double alpha;  /* end of the branch of fixed points from alpha = 0; NAN: not before
                       alpha_max */
-    double margin; /* fold margin at the last point before */
+    double margin; /* fold margin at the last point before the end */
     int64_t steps;
 } cgam_fold;
 /* Follows the fixed point p*(alpha) of the coupled map from alpha = 0 and finds, to tol, where
@@ -96,14 +97,14 @@ CGAM_API double cgam_contraction(double beta, double lambda, double eta_min);
 /* The largest lambda with a proved unique fixed point, sqrt(2 eta_min / beta), rounded down; 0 if
  * eta_min <= 0. */
 CGAM_API double cgam_contraction_lambda_max(double beta, double eta_min);
-/* Largest eigenvalue of beta lambda^2 A^-1 (diag p - pp'): the local contraction at p. *proved: it is
- * at most *value, rounding included; *value is then the least of a few above the eigenvalue for which
- * that could be proved, in ordinary cases within 1e-9 of it. A must be positive definite. */
+/* Largest eigenvalue of beta lambda^2 A^-1 (diag p - pp'): the local contraction at p. *proved: the
+ * eigenvalue is at most *value, rounding included; *value is then the smallest of a few candidates above
+ * the eigenvalue that could be proved, usually within 1e-9 of it. A must be positive definite. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_contraction_local(const cgam_gate *gate, double beta,
                                                            double lambda, const double *p,
                                                            double *value, bool *proved);
-/* lambda_min(A - lambda^2 beta (diag p - pp')) from below. *proved: and at most
- * 1e-9 max(1, |*value|) above that, rounding included. */
+/* lambda_min(A - lambda^2 beta (diag p - pp')) from below. *proved: the eigenvalue is at least *value
+ * and at most 1e-9 max(1, |*value|) above it, rounding included. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_fold_margin(const cgam_gate *gate, double beta,
                                                      double lambda, const double *p, double *value,
                                                      bool *proved);
@@ -112,19 +113,19 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_retrieval_parts(const cgam_gate *gate, 
                                                          const double *u, const double *p,
                                                          double *bias, double *feedback);
 /* E(s) = s'As/2 - u's - lse(beta (b + lambda s)) / beta, and its gradient As - u - lambda p
- * (NULL = not wanted). */
+ * (may be NULL). */
 CGAM_API CGAM_NODISCARD cgam_status cgam_coupled_energy(const cgam_gate *gate, double beta,
                                                         double lambda, const double *b,
                                                         const double *u, const double *s,
                                                         double *energy, double *gradient);
-/* |diag p - pp'|_2, the norm of the softmax Jacobian over beta; never above 1/2. O(n). */
+/* |diag p - pp'|_2, the norm of the softmax Jacobian over beta; at most 1/2. O(n). */
 CGAM_API double cgam_softmax_norm(int64_t n, const double *p);
-/* The free bound of it, 2 max p (1 - p). */
+/* A cheap upper bound of that norm, 2 max p (1 - p). */
 CGAM_API double cgam_softmax_norm_bound(int64_t n, const double *p);
 
 /* A context that is not clamped settles iff A - W W' is positive definite, which for A > 0 is
  * lambda_min(I - W'A^-1 W) > 0: that is *margin. W = Z P; P NULL = the identity. With unit memories
- * and P = I it can never hold: zeta'A^-1 zeta >= 1 for some mode. Takes d_c passes. */
+ * and P = I it never holds: zeta'A^-1 zeta >= 1 for some mode. Takes d_c passes. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_context_margin(const cgam_gate *gate, const double *P,
                                                         int64_t d_c, double *margin);
 
@@ -146,7 +147,7 @@ typedef struct cgam_hopfield_bounds {
     double retrieval;   /* bound of |f(xi) - x| (theorem 5) */
     double fixed_point; /* bound of |x - x*|, NAN unless both |x - x*|, |x - xi| <= 1/(2 beta M) */
 } cgam_hopfield_bounds;
-/* For memory i, query xi and fixed point x_star. Infinite when the exponential overflows. */
+/* For memory i, query xi and fixed point x_star. Infinite if the exponential overflows. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_hopfield_bound(const cgam_bank *bank, double beta,
                                                         int64_t i, const double *xi,
                                                         const double *x_star,
@@ -158,7 +159,7 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_attention(cgam_env *env, int64_t m, int
 
 /* ---- Memories as networks - the two-stage memory, the modern Hopfield network and the dense
  * associative memory, each built of layers and synapses over a bank (net.h) and ready to flow
- * (flow.h). They are the definitions that the fast paths (recall.h, theory.h) are held against. */
+ * (flow.h). They are the definitions; tests compare the fast paths (recall.h, theory.h) with them. */
 
 /* ---- The two-stage memory ----------------------------------------------------------------- */
 /* Layers by number. Context, gates and query are quadratic, retrieval is a log-sum-exp.
@@ -169,27 +170,27 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_attention(cgam_env *env, int64_t m, int
 enum { CGAM_NET_CONTEXT, CGAM_NET_GATES, CGAM_NET_RETRIEVAL, CGAM_NET_QUERY };
 
 typedef struct cgam_memory_net_opts {
-    double alpha, beta, lambda; /* default 0, 1, 1 */
-    const double *P;            /* [d, d_c], default NULL = the identity, d_c = d */
-    const double *W;            /* [n, d_c], default NULL; at most one of P and W, both borrowed
-                                   until the network is freed */
-    int64_t d_c;                /* needed with P or W */
+    double alpha, beta, lambda;        /* default 0, 1, 1 */
+    const double *P;                   /* [d, d_c], default NULL = the identity, d_c = d */
+    const double *W;                   /* [n, d_c], default NULL; at most one of P and W; both must
+                                   outlive the network */
+    int64_t d_c;                       /* required with P or W */
     double tau_c, tau_s, tau_r, tau_q; /* default 1 each */
     double entmax;                     /* 1 < entmax <= 2; default 0 = softmax */
 } cgam_memory_net_opts;
 CGAM_API cgam_memory_net_opts cgam_memory_net_opts_default(void);
 
-/* Borrows the bank until the network is freed. Context and query are not clamped by this: clamps
- * belong to a flow. An evaluation takes one pass over the bank in each direction. */
+/* The bank must outlive the network. Context and query are not clamped here: clamps are options of a
+ * flow. An evaluation takes one pass over the bank in each direction. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_memory_net_new(const cgam_bank *bank,
                                                         const cgam_memory_net_opts *opts,
                                                         cgam_net **out);
 
 /* ---- Memories of one stage ---------------------------------------------------------------- */
 /* The modern Hopfield network: a visible layer (0, "visible", identity, d numbers, tau 1) and
- * memories behind it. tau_hidden > 0 makes them a layer (1, "hidden", softmax with beta); 0 takes
- * them as settled, and the energy is then that of cgam_hopfield_energy but for the constants, and
- * a step of length 1 by Euler's method its update. */
+ * memories behind it. tau_hidden > 0 makes them a layer (1, "hidden", softmax with beta); 0 treats
+ * them as settled. The energy is then that of cgam_hopfield_energy without the constants, and an
+ * Euler step of length 1 is cgam_hopfield_update. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_hopfield_net_new(const cgam_bank *bank, double beta,
                                                           double tau_hidden, cgam_net **out);
 
@@ -198,19 +199,19 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_hopfield_net_new(const cgam_bank *bank,
 CGAM_API CGAM_NODISCARD cgam_status cgam_dense_net_new(const cgam_bank *bank, double beta,
                                                        double power, double tau_hidden,
                                                        cgam_net **out);
-/* Its fast path, memories settled: E(v) = sum (v a - log cosh(beta v) / beta)
+/* The fast path of the energy, memories settled: E(v) = sum (v a - log cosh(beta v) / beta)
  *   - sum over memories of max(<zeta, a>, 0)^power / power,   v [d]. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_dense_energy(const cgam_bank *bank, double beta,
                                                       double power, const double *v,
                                                       double *energy);
-/* out[d] = Z' max(Z a, 0)^(power - 1): the map whose fixed points the network rests at. The energy
- * does not rise under it. out may be v. */
+/* out[d] = Z' max(Z a, 0)^(power - 1): the map whose fixed points are the network's steady states.
+ * It never raises the energy. out may be v. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_dense_update(const cgam_bank *bank, double beta,
                                                       double power, const double *v, double *out);
 
 /* F(p) = -<b + lambda A^-1 u, p> - lambda^2 p'A^-1 p / 2 - H(p) / beta on the simplex, H the entropy,
- * whose critical points are the fixed points; and its gradient (NULL = not wanted), infinite where
- * p_i = 0. A is positive definite. */
+ * whose critical points are the fixed points; and its gradient (may be NULL), infinite where
+ * p_i = 0. A must be positive definite. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_coupled_free_energy(const cgam_gate *gate, double beta,
                                                              double lambda, const double *b,
                                                              const double *u, const double *p,

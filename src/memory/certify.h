@@ -78,6 +78,7 @@ cgam_status cgam_coupled_enclose(const cgam_recall *plan, const cgam_settled *m,
 
 /* The least gap at which entmax gives p one-hot: 1 / ((A - 1) beta). */
 double cgam_margin_gap(double order, double beta);
+/* A double at most cgam_margin_bound, rounding included; 1 only if retrieval is exact. */
 double cgam_margin_bound_below(int64_t n, double order, double beta, double gap);
 
 #endif
