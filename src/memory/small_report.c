@@ -14,8 +14,7 @@
 #include <string.h>
 
 enum { LISTED_MAX = 64 /* longer lists are sorted */ };
-static const double WIDE =
-    1e-8; /* above this, a rounding bound of p is replaced by a measured one */
+static const double WIDE = 1e-8; /* rounding bounds of p above this are measured instead */
 
 /* The rounding errors of a query. */
 static cgam_doubt doubt_of(const cgam_small_call *job, const cgam_small_query *k)

@@ -1,33 +1,33 @@
-/* attend_search.h: what a search by a sketch for a few queries is made of (attend_fast.c), and its beginning. */
+/* attend_search.h: the parts of a search by a sketch for a few queries (attend_fast.c), and its first steps. */
 #ifndef CGAM_SRC_NUM_ATTEND_SEARCH_H
 #define CGAM_SRC_NUM_ATTEND_SEARCH_H
 
 #include "num/attend_parts.h"
 #include "num/sketch.h"
 
-enum { CGAM_SEEK_BINS = 512 }; /* of a histogram of what rows may weigh */
+enum { CGAM_SEEK_BINS = 512 }; /* of a histogram of the possible weights of rows */
 
 /* One vector of a query, q or e. */
 typedef struct cgam_probe {
     cgam_sketched is;
     cgam_sketch_error off[CGAM_SKETCH_TERMS];
-    double unit;       /* of its scores */
+    double unit;       /* the unit of its scores */
     const float *scan; /* [n] */
 } cgam_probe;
 
 /* One query. */
 typedef struct cgam_seeker {
     cgam_probe q, e;
-    double floor_r, floor_b, floor_s; /* what a row has to reach to stay open */
-    double top;                       /* that weights are relative to, a score in double */
+    double floor_r, floor_b, floor_s; /* scores that a row must reach to stay open */
+    double top;                       /* weights are relative to this, a score in double */
     cgam_leader focus;
-    int64_t listed, limit; /* rows left open, and how many may be */
-    bool lowered;          /* its floor, for the sake of the tolerance */
+    int64_t listed, limit; /* number of rows left open, and its limit */
+    bool lowered;          /* its floor, to meet the tolerance */
     _Atomic double
-        seen; /* so many rows as there are leaders score at least this by the scan, in some chunk */
+        seen; /* in some chunk, as many rows as leaders score at least this by the scan */
 } cgam_seeker;
 
-/* Of one query in one chunk. */
+/* The results of one query over one chunk. */
 typedef struct cgam_seek_part {
     cgam_attend_part best; /* by the scan; above: rows that are certainly above the focus */
     double low, high;      /* weights of the rows that are not listed */
@@ -35,10 +35,10 @@ typedef struct cgam_seek_part {
     int64_t listed;
 } cgam_seek_part;
 
-/* A row left open, and what came of it. */
+/* A row left open, and its result. */
 typedef struct cgam_open_row {
     int64_t query, row;
-    bool closed; /* by the second term: it weighs between low and high */
+    bool closed; /* decided by the second term: it weighs between low and high */
     double low, high;
     cgam_leader is;
 } cgam_open_row;
@@ -48,7 +48,7 @@ typedef struct cgam_search {
     const cgam_attend_in *in;
     const cgam_sketch *sketch;
     bool gated, wide; /* wide: the scan is by wide numbers, else by first terms */
-    bool again;       /* only what was lowered is looked at */
+    bool again;       /* only process queries whose floor was lowered */
     int64_t vectors, chunks, leaders;
     double tol;
     cgam_seeker *seek;     /* [count] */
@@ -65,15 +65,16 @@ typedef struct cgam_search {
     cgam_open_row *open;
 } cgam_search;
 
-/* How many rows may be scored in double before a pass over all of them costs less. Among many queries
- * a row costs a pass less than a reading. */
+/* Returns how many rows may be scored in double before a pass over all of them costs less. With many queries a row
+ * costs a pass less than one reading. */
 int64_t cgam_search_worth(const cgam_search *x);
-/* Room for all of it, from env, in, sketch, gated, wide, tol and the numbers; to be freed after a failure too. */
+/* Allocates everything, from env, in, sketch, gated, wide, tol and the numbers; free it after a failure too. */
 cgam_status cgam_search_new(cgam_search *x);
 void cgam_search_free(cgam_search *x);
-/* Sketches the vectors and, by first terms, scans by them. A query whose units leave the range has a limit of -1. */
+/* Sketches the vectors and, for first terms, scans with them. A query whose units are out of range gets a limit of
+ * -1. */
 cgam_status cgam_search_scan(cgam_search *x);
-/* By wide numbers: scans rows [begin, begin + count) for query v. */
+/* With wide numbers: scans rows [begin, begin + count) for query v. */
 void cgam_search_scan_wide(cgam_search *x, int64_t v, int64_t begin, int64_t count);
 
 #endif

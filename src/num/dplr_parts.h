@@ -1,4 +1,4 @@
-/* dplr_parts.h: what dplr.c, dplr_inverse.c and dplr_proof.c know of each other. */
+/* dplr_parts.h: shared by dplr.c, dplr_inverse.c and dplr_proof.c. */
 #ifndef CGAM_SRC_NUM_DPLR_PARTS_H
 #define CGAM_SRC_NUM_DPLR_PARTS_H
 
@@ -26,20 +26,20 @@ struct cgam_dplr {
      * upper triangle by rows, |K|_F, what rounding did to K, |K^-1| from above, INFINITY where that is
      * not known, and what rounding did to dinv at most, relative. */
     double *diagonal, size, error, gain, pivot_off;
-    bool borrowed; /* all arrays are somebody else's, and not to be written */
+    bool borrowed; /* all arrays are borrowed and must not be written */
 };
 
-/* y = Z Z'x, and |Z'x| from above, if asked for. */
+/* y = Z Z'x, and an upper bound of |Z'x| if requested. */
 cgam_status cgam_dplr_outer(cgam_env *env, const cgam_rows *Z, const double *x, double *y,
                             double *size);
 
-/* What residuals of the small system are taken with, before it is factored. */
+/* Keeps the data for residuals of the small system, before it is factored. */
 cgam_status cgam_dplr_keep(cgam_dplr *T, const cgam_dplr_spec *spec);
 
-/* Would T be n x n inside? */
+/* Returns true if T would be n x n inside. */
 bool cgam_dplr_is_dense(const cgam_dplr_spec *spec);
 
-/* Columns of B = [sqrt(a) Z, sqrt(sigma) w]. */
+/* Number of columns of B = [sqrt(a) Z, sqrt(sigma) w]. */
 static inline int64_t cgam_dplr_columns(const cgam_dplr_spec *s)
 {
     return (s->a > 0 ? s->Z->d : 0) + (s->w && s->sigma > 0 ? 1 : 0);

@@ -15,13 +15,14 @@ cgam_status cgam_eigen_all(cgam_env *env, int64_t n, bool vectors, double *A, do
 cgam_status cgam_eigen_some(cgam_env *env, int64_t n, int64_t from, int64_t to, double *A,
                             double *values, double *vectors);
 
-/* Bunch and Kaufman's factorisation U D U', as dsytrf. *singular: D is. CGAM_E_VALUE if an entry is NaN. */
+/* Bunch and Kaufman's factorisation U D U', as in dsytrf. *singular: D is singular. Returns CGAM_E_VALUE if an entry
+ * is NaN. */
 cgam_status cgam_factor_symmetric(cgam_env *env, int64_t n, double *A, lapack_int *pivots,
                                   bool *singular);
 /* Overwrites the columns of X [count, n] with the solutions of that system. */
 cgam_status cgam_factor_solve(cgam_env *env, int64_t n, const double *A, const lapack_int *pivots,
                               int64_t count, double *X);
-/* Cholesky's factorisation R'R in the upper triangle; *positive: it ran to its end. */
+/* Cholesky's factorisation R'R in the upper triangle; *positive: it completed. */
 cgam_status cgam_factor_cholesky(cgam_env *env, int64_t n, double *A, bool *positive);
 
 #endif

@@ -18,9 +18,9 @@ typedef struct cgam_rows {
     struct cgam_shard *shard; /* NULL: all rows are here; else see ranks.h */
 } cgam_rows;
 
-/* Row i as it is stored, of rows that are spread over ranks. */
+/* Returns stored row i, of rows that are spread over ranks. */
 const void *cgam_shard_row(const cgam_rows *Z, int64_t i);
-/* Row i as it is stored. */
+/* Returns stored row i. */
 static inline const void *cgam_rows_at(const cgam_rows *Z, int64_t i)
 {
     if (Z->shard) return cgam_shard_row(Z, i);
@@ -36,11 +36,12 @@ static inline const double *cgam_rows_entries(const cgam_rows *Z, const double *
 
 enum {
     CGAM_CHUNKS_FEW = 64,   /* enough for 64 threads; partial sums cost this many d doubles */
-    CGAM_CHUNKS_MAX = 1024, /* of banks so large that those are nothing beside them */
+    CGAM_CHUNKS_MAX = 1024, /* for banks so large that their cost is negligible */
 };
 
-/* A power of two: the most parts of n rows that have `least` rows or more, up to `few`; or of 2^16 or more, up to
- * CGAM_CHUNKS_MAX. Part k of p begins at row n k / p, so that parts of different numbers nest. */
+/* Returns a power of two: the largest number of parts of n rows such that each has at least `least` rows, up to
+ * `few`; or 2^16 rows or more, up to CGAM_CHUNKS_MAX. Part k of p begins at row n k / p, so that parts of different
+ * numbers nest. */
 int64_t cgam_rows_parts(int64_t n, int64_t least, int64_t few);
 /* The number of chunks, at most CGAM_CHUNKS_MAX, and the first row of chunk k, which is rows [begin(k), begin(k + 1)). */
 int64_t cgam_rows_chunks(const cgam_rows *Z);
@@ -53,7 +54,7 @@ void cgam_rows_dot(const cgam_rows *Z, int64_t begin, int64_t count, const doubl
 /* y += sum over those rows of w[i] zeta_{begin+i}. scratch: [count], used when rows are scaled. */
 void cgam_rows_add(const cgam_rows *Z, int64_t begin, int64_t count, const double *w, double *y,
                    double *scratch);
-/* out[count, d] = those rows, widened. */
+/* out[count, d] = those rows, converted to double. */
 void cgam_rows_get(const cgam_rows *Z, int64_t begin, int64_t count, double *out);
 
 /* out[n] = Z x. */
@@ -61,8 +62,8 @@ cgam_status cgam_rows_score(cgam_env *env, const cgam_rows *Z, const double *x, 
 /* out[d] = Z' w. */
 cgam_status cgam_rows_combine(cgam_env *env, const cgam_rows *Z, const double *w, double *out);
 
-/* The same for several vectors in one pass over Z: X [count, d] -> out [count, n], as cgam_vec_new lays them. Each
- * vector's result has the same bits as alone. */
+/* The same for several vectors in one pass over Z: X [count, d] -> out [count, n], in the layout of cgam_vec_new. The
+ * bits of each result do not depend on the other vectors. */
 cgam_status cgam_rows_score_many(cgam_env *env, const cgam_rows *Z, int64_t count, const double *X,
                                  double *out);
 /* W [count, n] -> out [count, d]. */
@@ -76,11 +77,11 @@ cgam_status cgam_rows_combine_some(cgam_env *env, const cgam_rows *Z, int64_t co
  * ldc; w NULL = ones; weights of any sign. */
 cgam_status cgam_rows_gram(cgam_env *env, const cgam_rows *Z, const double *w, double *C,
                            int64_t ldc);
-/* Parts of the rows that are summed separately in it. */
+/* The number of parts of the rows that are summed separately in it. */
 int64_t cgam_rows_gram_slices(int64_t n, int64_t d);
-/* Additions that a term of such a sum goes through, at most. */
+/* At most this many additions affect a term of such a sum. */
 double cgam_rows_gram_roundings(int64_t n);
-/* C = Z Z', the lower triangle of C [n, n]; of rows that are all here. */
+/* C = Z Z', the lower triangle of C [n, n]; all rows must be in this process. */
 cgam_status cgam_rows_gram_outer(cgam_env *env, const cgam_rows *Z, double *C);
 
 /* x'y with sums of 64, joined in double-double; and |x|, a plain sum that neither overflows nor

@@ -1,14 +1,14 @@
-/* sketch.h: a bank in a quarter of its bytes, and what that leaves out.
+/* sketch.h: a bank in a quarter of its bytes, with error bounds.
  *
  * Row i in units of 2^exponent, in which no row is longer than 1, is zeta_hat_i + e_i: zeta_hat has
  * whole numbers from -127 to 127 times a scale for each CGAM_INT8_BLOCK columns, and |zeta_hat_i| and |e_i|
- * are kept, rounded up. A vector x is sketched likewise, in one term or two, or in one of wide numbers, in units of
- * its own; then
+ * are stored, rounded up. A vector x is sketched likewise, in one or two terms, or in one term of wide numbers, in
+ * its own units; then
  *
  *     |<zeta_i, x> - a_i| <= |e_i| |x| + |zeta_hat_i| (|x - x_hat| + rounding (|x| + |x - x_hat|)),
  *
- * a_i as cpu/int8.h evaluates <zeta_hat_i, x_hat> (docs/theorems/sketch.md). The arrays are plain, so that they
- * may be made here or be pages of a file. */
+ * a_i as cpu/int8.h evaluates <zeta_hat_i, x_hat> (docs/theorems/sketch.md). The arrays are plain: made here, or
+ * pages of a file. */
 #ifndef CGAM_SRC_NUM_SKETCH_H
 #define CGAM_SRC_NUM_SKETCH_H
 
@@ -17,56 +17,55 @@
 typedef struct cgam_sketch {
     int64_t n, d;
     int exponent;
-    const int8_t *rows; /* [n, d], and CGAM_INT8_PAD bytes behind it that may be read */
+    const int8_t *rows; /* [n, d], followed by CGAM_INT8_PAD readable bytes */
     const float *scale; /* [n, blocks] */
     const float *hat;   /* [n] |zeta_hat_i| */
     const float *rest;  /* [n] |e_i| */
 } cgam_sketch;
 
-/* The units for a bank whose longest row has this norm; it may be off by a part in 2^20. */
+/* Returns the units for a bank whose longest row has this norm, which may be off by a factor 1 + 2^-20. */
 int cgam_sketch_exponent(double norm_max);
 /* The sketch of rows [begin, begin + count), in units of 2^exponent; each array begins with row
  * `begin`. */
 cgam_status cgam_sketch_rows(cgam_env *env, const cgam_rows *Z, int exponent, int64_t begin,
                              int64_t count, int8_t *rows, float *scale, float *hat, float *rest);
 
-/* A sketch in memory of its own; gives *out, free it with cgam_sketch_free. It takes one reading of
- * the bank and d + 4 blocks + 8 bytes a row. */
+/* Allocates a sketch. Gives *out; free it with cgam_sketch_free. Takes one reading of the bank and d + 4 blocks + 8
+ * bytes a row. */
 cgam_status cgam_sketch_new(cgam_env *env, const cgam_rows *Z, double norm_max, cgam_sketch **out);
 void cgam_sketch_free(cgam_env *env,
-                      cgam_sketch *sketch); /* one made by cgam_sketch_new; NULL is fine */
+                      cgam_sketch *sketch); /* made by cgam_sketch_new; NULL is allowed */
 
 enum { CGAM_SKETCH_TERMS = 2 };
 
 /* A vector and its sketch. */
 typedef struct cgam_sketched {
     int exponent;                   /* its units */
-    double size;                    /* |x| from above, in them */
-    double left[CGAM_SKETCH_TERMS]; /* what one term, and two, leave out: |x - x_hat| from above */
+    double size;                    /* upper bound of |x|, in them */
+    double left[CGAM_SKETCH_TERMS]; /* upper bound of |x - x_hat| with one term, and with two */
     int8_t *terms;                  /* [CGAM_SKETCH_TERMS, d] caller's buffer */
     float *step;                    /* [CGAM_SKETCH_TERMS, blocks] caller's buffer */
 } cgam_sketched;
-/* Of x [d], all finite; the numbers of its first term are -most .. most; rest: [d], work space. */
+/* Sketches x [d], all finite; the numbers of its first term are -most .. most; rest: [d], scratch. */
 void cgam_sketch_vector(const cgam_cpu *cpu, int64_t d, const double *x, int most, double *rest,
                         cgam_sketched *out);
 
-/* In one term of wide numbers, [blocks CGAM_INT8_BLOCK]; of *out, terms is left alone. */
+/* Sketches x in one term of wide numbers, [blocks CGAM_INT8_BLOCK]; out->terms is unchanged. */
 void cgam_sketch_vector_wide(int64_t d, const double *x, double *rest, int16_t *numbers,
                              cgam_sketched *out);
 
-/* What a score of row i may be off by in units of both, with `terms` of x, and what rounding in
- * double of the same product may add: a |zeta_hat_i| + b |e_i|, and 2^-100. */
+/* Error bound of a score of row i, in units of both, with `terms` of x; includes the rounding of the same product in
+ * double: a |zeta_hat_i| + b |e_i|, and 2^-100. */
 typedef struct cgam_sketch_error {
     double hat, rest;
 } cgam_sketch_error;
 cgam_sketch_error cgam_sketch_bound(int64_t d, const cgam_sketched *x, int terms);
 
-/* Scores of all rows by m vectors: out [m, n]. x [m, d], of -most .. most, and step [m, blocks] are terms of
- * sketched vectors.
- * The bits are the same for any number of threads. */
+/* Computes scores of all rows by m vectors: out [m, n]. x [m, d], of -most .. most, and step [m, blocks] are terms of
+ * sketched vectors. The bits are the same for any number of threads. */
 cgam_status cgam_sketch_scan(cgam_env *env, const cgam_sketch *sketch, const cgam_cpu *cpu,
                              int64_t m, const int8_t *x, const float *step, int most, float *out);
-/* Of rows [begin, begin + count) by one vector of wide numbers, by the calling thread: out [count]. */
+/* Scores rows [begin, begin + count) by one vector of wide numbers, in the calling thread: out [count]. */
 void cgam_sketch_scan_wide(const cgam_sketch *sketch, const cgam_cpu *cpu, const int16_t *x,
                            const float *step, int64_t begin, int64_t count, float *out);
 

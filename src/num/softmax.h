@@ -1,10 +1,9 @@
-/* softmax.h: the sums of a softmax while its scores come by.
+/* softmax.h: the sums of a softmax, updated as scores arrive.
  *
  *   e_i = exp(beta (r_i - top)):    sum e,   sum e^2,   sum e beta (r - top)
  *
- * `top` is what the weights are relative to, the largest score so far or near it. When it rises,
- * what was summed before shrinks by a factor, which raise and join hand back for whatever else was
- * weighed by those e. */
+ * Weights are relative to `top`, the largest score so far or near it. When it rises, the earlier sums shrink by a
+ * factor. raise and join return this factor, to apply to other sums with those weights. */
 #ifndef CGAM_SRC_NUM_SOFTMAX_H
 #define CGAM_SRC_NUM_SOFTMAX_H
 
@@ -27,7 +26,7 @@ static inline double cgam_softmax_raise(cgam_softmax *x, double beta, double top
     return shrink;
 }
 
-/* More weights, relative to x->top: their sums as the kernels give them. */
+/* Adds weights relative to x->top, given as the sums that the kernels return. */
 static inline void cgam_softmax_add(cgam_softmax *x, double sum, double squares, double tilt)
 {
     x->sum += sum;
@@ -35,14 +34,14 @@ static inline void cgam_softmax_add(cgam_softmax *x, double sum, double squares,
     x->tilt += tilt;
 }
 
-/* One score, not above x->top. */
+/* Adds one score, not above x->top. */
 static inline void cgam_softmax_take(cgam_softmax *x, double beta, double r)
 {
     double arg = beta * (r - x->top), e = exp(arg);
     cgam_softmax_add(x, e, e * e, arg * e);
 }
 
-/* Other scores, none above x->top. Returns the factor their weights shrank by. */
+/* Adds other scores, none above x->top. Returns the factor by which their weights shrank. */
 static inline double cgam_softmax_join(cgam_softmax *x, cgam_softmax other, double beta)
 {
     double shrink = cgam_softmax_raise(&other, beta, x->top);
@@ -50,7 +49,7 @@ static inline double cgam_softmax_join(cgam_softmax *x, cgam_softmax other, doub
     return shrink;
 }
 
-/* A weight that turns out to be exp(arg). */
+/* Replaces the weight `old` by exp(arg). */
 static inline void cgam_softmax_replace(cgam_softmax *x, double old, double arg)
 {
     double e = exp(arg), before = old > 0 ? log(old) : 0;

@@ -1,4 +1,4 @@
-/* vec.h: vectors of one number per row of Z, and what can be said of all their entries.
+/* vec.h: vectors of one number per row of Z, and reductions over their entries.
  *
  * A vector x is indexed by row: x[i] belongs to row i. The rows may be spread over several processes (ranks.h); each
  * process then stores, at their places, the entries of its own rows. CGAM_EACH_ROW visits those entries, and every
@@ -20,7 +20,7 @@
 /* ---- Vectors. -------------------------------------------------------------------------------- */
 /* `count` vectors, not initialised; cgam_vec_next is the one after x. Free them with cgam_vec_free. */
 double *cgam_vec_new(cgam_env *env, const cgam_rows *Z, int64_t count);
-void cgam_vec_free(cgam_env *env, const cgam_rows *Z, double *x); /* NULL is fine */
+void cgam_vec_free(cgam_env *env, const cgam_rows *Z, double *x); /* NULL is allowed */
 /* Entries that a process stores of a vector: vector k of cgam_vec_new is x + k * cgam_vec_size. */
 int64_t cgam_vec_size(const cgam_rows *Z);
 static inline double *cgam_vec_next(const cgam_rows *Z, double *x) { return x + cgam_vec_size(Z); }
@@ -130,7 +130,7 @@ typedef struct cgam_term {
              cgam_reduction_open(Z, (cgam_term[]){__VA_ARGS__, {CGAM_TERM_END, NULL}});            \
          cgam_reduction_next(&reduction_);)
 
-/* numbers of a reduction, at most; CGAM_SUM2 and CGAM_PEAK take two */
+/* at most this many numbers in a reduction; CGAM_SUM2 and CGAM_PEAK take two */
 enum { CGAM_REDUCE_WIDTH = 8 };
 typedef struct cgam_reduction {
     const cgam_rows *Z;
@@ -147,23 +147,23 @@ bool cgam_reduction_next(cgam_reduction *reduction);
 /* ---- Rows. ----------------------------------------------------------------------------------- */
 /* CGAM_OK, or the failure after which reductions return NaN. Always CGAM_OK in one process. */
 cgam_status cgam_rows_status(const cgam_rows *Z);
-/* Makes these rows readable here, one by one (cgam_rows_get of 1), until others are brought; row < 0 is none. */
+/* Makes these rows readable here, one by one (cgam_rows_get of 1), until others are brought; row < 0 is skipped. */
 cgam_status cgam_rows_bring(cgam_env *env, const cgam_rows *Z, int64_t count, const int64_t *row);
 /* A pass: task(arg, from, to) for groups of the rows of this process, in parallel; rows of a group are consecutive. */
 typedef cgam_status (*cgam_rows_task)(void *arg, int64_t from, int64_t to);
 cgam_status cgam_rows_pass(cgam_env *env, const cgam_rows *Z, cgam_rows_task task, void *arg);
 /* Does this process have all rows? */
 static inline bool cgam_rows_whole(const cgam_rows *Z) { return !Z->shard; }
-/* Frees what Z knows of other processes. */
+/* Frees the data that Z has about other processes. */
 void cgam_rows_close(cgam_env *env, cgam_rows *Z);
 /* Calls task(arg, i), i < count, each of which may pass over Z: in parallel if one process stores all rows. */
 cgam_status cgam_rows_each(cgam_env *env, const cgam_rows *Z, int64_t count, cgam_task task,
                            void *arg);
-/* Concatenates lists of records: *all has the `mine` records of each process, in the order of their rows, `*total` of
- * them. Free it with cgam_free. */
+/* Concatenates lists of records: *all gets the `mine` records of each process, in the order of their rows, `*total`
+ * in all. Free it with cgam_free. */
 cgam_status cgam_rows_collect(cgam_env *env, const cgam_rows *Z, size_t bytes, int64_t mine,
                               const void *records, int64_t *total, void **all);
-/* Shows the records of each other process in turn: visit(arg, records, count). */
+/* Passes the records of each other process in turn to visit(arg, records, count). */
 cgam_status cgam_rows_exchange(cgam_env *env, const cgam_rows *Z, size_t bytes, int64_t mine,
                                const void *records,
                                void (*visit)(void *arg, const void *theirs, int64_t count),
@@ -171,11 +171,11 @@ cgam_status cgam_rows_exchange(cgam_env *env, const cgam_rows *Z, size_t bytes, 
 /* values [count, each]: the process that has row[k] sends its values to all. */
 cgam_status cgam_rows_pick(const cgam_rows *Z, int64_t count, const int64_t *row, int64_t each,
                            double *values);
-/* flag[count]: true in every process where it is in any. */
+/* flag[count]: set to true in every process if it is true in any. */
 cgam_status cgam_rows_any(cgam_env *env, const cgam_rows *Z, int64_t count, char *flag);
-/* The least value that any process has. */
+/* Returns the minimum over all processes. */
 cgam_status cgam_rows_least(cgam_env *env, const cgam_rows *Z, double *value);
-/* Traffic from here on counts for an iteration; it ends here, and so many are complete. */
+/* _iterates: later traffic counts towards an iteration. _iterated: it ends, with this many complete. */
 void cgam_rows_iterates(const cgam_rows *Z);
 void cgam_rows_iterated(const cgam_rows *Z, int64_t iterations);
 
