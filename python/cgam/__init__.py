@@ -7,8 +7,8 @@ A bank of memories is searched by a query while a *context* decides which memori
     >>> bank.recall([1.0, 0.9, 0, 0], context=[0, 1.0, 0, 0], beta=4.0).winner
     1
 
-Arrays go in without copies where layout and dtype allow; the interpreter's lock is free while the C
-library works; Ctrl-C stops it. Every result says what of it is proved.
+Arrays are used without copies if layout and dtype allow. The interpreter's lock is released while the C
+library works; Ctrl-C stops it. Every result says which of its bounds are proved.
 """
 import os as _os
 import threading as _threading
@@ -35,7 +35,7 @@ if _TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> _Any:
-    # Looks for scikit-learn, which takes a second to import: only for those who ask.
+    # Imported on first use: it imports scikit-learn, which takes a second.
     if name == "Classifier":
         from .classifier import Classifier as found
 

@@ -1,4 +1,4 @@
-"""Arrays from the outside: which are taken as they are, converted or rejected."""
+"""Input arrays: used as they are, converted or rejected."""
 from typing import Any, Optional, Tuple
 
 import numpy as np
@@ -13,7 +13,7 @@ _NAMES = ("f64", "f32", "f16", "bf16")
 
 
 def as_array(x: Any, name: str) -> NDArray[Any]:
-    """The ndarray behind x, without a copy where x has one to share."""
+    """Returns x as an ndarray, without a copy if x can share its memory."""
     if isinstance(x, np.ndarray):
         if isinstance(x, np.ma.MaskedArray) and np.any(x.mask):
             raise ValueError(f"{name}: numbers are masked; .filled(...) says what they are to be")
@@ -60,7 +60,7 @@ def vector(x: Any, name: str, size: Optional[int] = None) -> Array:
 
 
 def stored(x: Any, name: str, dtype: Optional[str], copy: bool) -> Tuple[NDArray[Any], str]:
-    """Rows (N, d) and what the library calls their type. Nothing is converted; copy=True lays out anew."""
+    """Returns rows (N, d) and the library's name of their type. Converts nothing; copy=True copies to C order."""
     a = as_array(x, name)
     if a.ndim != 2:
         raise ValueError(f"{name}: shape {a.shape}, two axes (N, d) are expected")

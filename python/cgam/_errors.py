@@ -1,9 +1,9 @@
-"""What a failure of the library becomes: cgam.Error, and Python's own word for it where there is one."""
+"""Exceptions for failures of the library: cgam.Error, also derived from Python's own exception if there is one."""
 from typing import NoReturn
 
 
 class Error(Exception):
-    """A call could not be carried out. `status` is the library's name for why, "CGAM_E_SHAPE"."""
+    """A call could not be carried out. `status` is the library's name of the reason, "CGAM_E_SHAPE"."""
 
     status: str = ""
 
@@ -41,4 +41,4 @@ def raise_status(status: str, message: str) -> NoReturn:
     try:
         raise error
     finally:
-        del error  # or the traceback would hold this frame, and this frame it: arrays of the caller live until they are collected
+        del error  # breaks the cycle of traceback and frame, which would keep the caller's arrays until a collection

@@ -16,7 +16,7 @@ _run = _core.plan_run
 
 
 class Plan:
-    """A recall prepared: the gate operator of one alpha factored, for any number of queries.
+    """A prepared recall: the gate operator of one alpha, factored for any number of queries.
 
     Made by `Bank.plan`. Threads may share it."""
 
@@ -47,10 +47,10 @@ class Plan:
         """A query (d,) gives a Recall, queries (B, d) give Recalls.
 
         context  (d_c,) for all queries, or (B, d_c); None = 0
-        target   an index, or (B,) of them: what p and the gaps speak of instead of the winner
-        top      how many of the most probable memories to list
-        vectors  also p, gates s and scores r of every memory: (N,) or (B, N)
-        readout  also the mean of the memories under p: (d,) or (B, d)
+        target   an index, or (B,) indices: the memory that p and the gaps describe, instead of the winner
+        top      number of most probable memories to list
+        vectors  also return p, gates s and scores r of every memory: (N,) or (B, N)
+        readout  also return the mean of the memories under p: (d,) or (B, d)
         """
         q = f64(query, "query")
         if context is not None:
@@ -97,9 +97,9 @@ class Plan:
 
     def landscape(self, query: Any, context: Any = None, *, starts: Optional[int] = None,
                   seed: int = 0) -> Landscape:
-        """The fixed points of one recall, as many as starts reveal: minima, saddles, basins. Mode "coupled".
+        """The fixed points of one recall that the starts find: minima, saddles, basins. Mode "coupled".
 
-        starts   random ones, beside those that are tried in any case; default 64
+        starts   number of random starts, in addition to the fixed ones; default 64
         """
         count = int(default("landscape", "starts")) if starts is None else _count(starts, "starts", 2**63 - 1)
         points, p, rest = _core.plan_landscape(self._handle, *self._one(query, context), count,
@@ -108,7 +108,7 @@ class Plan:
         return Landscape(found, np.frombuffer(p, F64).reshape(len(found), self._n), **rest)
 
     def branch(self, query: Any, context: Any = None) -> Branch:
-        """The branch that a recall of mode "anneal" follows from small beta up to the plan's."""
+        """The branch that a recall of mode "anneal" follows from small beta to the plan's beta."""
         path, transitions = _core.plan_branch(self._handle, *self._one(query, context))
         return Branch(np.frombuffer(path, PATH_DTYPE), transitions)
 
@@ -118,17 +118,17 @@ class Plan:
 
     @property
     def gate(self) -> GateInfo:
-        """What is known of the gate operator at the plan's alpha."""
+        """Properties of the gate operator at the plan's alpha."""
         return GateInfo(**_core.plan_gate(self._handle))
 
     @property
     def context_margin(self) -> float:
-        """Mode flow with a free context: it settles only where this is positive; NaN if it is held."""
+        """Mode flow with a free context: it settles only if this is positive; NaN if the context is clamped."""
         margin: float = _core.plan_context_margin(self._handle)
         return margin
 
     def route(self, queries: int = 1, vectors: bool = False) -> Tuple[str, str, int]:
-        """The way a run takes: path, precision of most of its arithmetic, queries that go together."""
+        """How a run is computed: path, precision of most of its arithmetic, queries that run together."""
         way: Tuple[str, str, int] = _core.plan_route(self._handle, queries, vectors)
         return way
 
@@ -137,15 +137,15 @@ class Bank:
     """A bank of memories, the rows of Z (N, d).
 
         bank = cgam.Bank(Z)                     # f64, f32, f16, bfloat16; shared, not copied
-        bank = cgam.Bank.open("Z.safetensors")  # mapped where the file allows
+        bank = cgam.Bank.open("Z.safetensors")  # mapped if the file allows
 
-    Z is an array, a memmap, or whatever has __array_interface__ or __dlpack__ (a torch tensor on the CPU).
-    The bank borrows it and keeps it alive: do not write into it meanwhile. Rows may lie apart (a slice
-    Z[:, :64] or Z[::2]); any other layout, and any other dtype, is a ValueError that says so.
+    Z is an array, a memmap, or any object with __array_interface__ or __dlpack__ (a torch tensor on the CPU).
+    The bank borrows it and keeps it alive: do not write into it meanwhile. Rows may have gaps (a slice
+    Z[:, :64] or Z[::2]); any other layout or dtype raises a ValueError.
 
     normalize  divide each row by its norm, without a copy
     dtype      "bf16": Z is uint16 that holds bfloat16
-    copy       True: lay the rows out anew
+    copy       True: copy the rows to C order
     threads    None: shared by all banks, one per core
     """
 
@@ -162,7 +162,7 @@ class Bank:
     @classmethod
     def open(cls, path: Union[str, "os.PathLike[str]"], *, normalize: bool = False,
              threads: Optional[int] = None) -> "Bank":
-        """From FILE or FILE:MEMBER, .npy, .npz, .safetensors or .csv."""
+        """Opens a bank from FILE or FILE:MEMBER, .npy, .npz, .safetensors or .csv."""
         bank = cls.__new__(cls)
         bank._take(_core.bank_load(os.fspath(path), normalize, count_threads(threads)))
         return bank
@@ -179,12 +179,12 @@ class Bank:
 
     @property
     def dtype(self) -> str:
-        """How rows are stored: "f64", "f32", "f16" or "bf16"."""
+        """Type of the stored rows: "f64", "f32", "f16" or "bf16"."""
         return str(self._info["dtype"])
 
     @property
     def norms(self) -> Tuple[float, float]:
-        """Norms of the shortest and the longest memory."""
+        """The smallest and the largest norm of a memory."""
         return self._info["norm_min"], self._info["norm_max"]
 
     @property
@@ -193,7 +193,7 @@ class Bank:
 
     @property
     def mapped(self) -> bool:
-        """Rows are pages of the file that `open` was given."""
+        """True if rows are pages of the file passed to `open`."""
         return bool(self._info["mapped"])
 
     def __len__(self) -> int:
@@ -218,9 +218,9 @@ class Bank:
         mode          "first" (default), "coupled", "flow" or "anneal"
         projection    P (d, d_c): gates see Z P c;   gate_weights  W (N, d_c): gates see W c
         only          recall among these memories: booleans (N,), row numbers, or names; rows keep their numbers
-        names         of all memories, a sequence or a file with one a line; results then have top_names
-        certify       how much to prove: "usual" (default), "full" or True (all, whatever it costs), "none"
-        options       alpha, beta, lam, activation, fast, tol_p, none, tol, max_iter, ..: all that
+        names         of all memories: a sequence, or a file with one name per line; results then have top_names
+        certify       how much to prove: "usual" (default), "full" or True (everything, at any cost), "none"
+        options       alpha, beta, lam, activation, fast, tol_p, none, tol, max_iter, ..: all options that
                       `cgam.fields("recall_opts")` describes, with _ for -, and lam for lambda
         """
         return Plan(self, mode, projection=projection, gate_weights=gate_weights, top=top, only=only, names=names,
@@ -228,7 +228,7 @@ class Bank:
 
     def recall(self, query: Any, context: Any = None, *, target: Any = None, top: Optional[int] = None,
                vectors: bool = False, readout: bool = False, **options: Any) -> Union[Recall, Recalls]:
-        """A plan and a recall in one call: `options` are those of `plan`, the rest those of `Plan.recall`."""
+        """A plan and a recall in one call: `options` are those of `plan`, the others those of `Plan.recall`."""
         return self.plan(**options).recall(query, context, target=target, top=top, vectors=vectors,
                                            readout=readout)
 
@@ -240,11 +240,11 @@ class Bank:
         return Inspection(**{f.name: found[f.name] for f in dataclasses.fields(Inspection)})
 
     def gate(self, alpha: float, *, full: bool = False) -> Gate:
-        """The gate operator A(alpha), factored; full: also find alpha_crit, whatever it costs."""
+        """The gate operator A(alpha), factored; full: also compute alpha_crit, at any cost."""
         return Gate(self, alpha, full=full)
 
     def spectrum(self) -> Spectrum:
-        """One decomposition that serves every alpha."""
+        """One decomposition for every alpha."""
         return Spectrum(self)
 
     def score(self, x: Any) -> Array:
@@ -273,7 +273,7 @@ def _names(names: Any, n: int) -> Optional[Sequence[str]]:
 
 
 def _mask(only: Any, n: int, names: Optional[Sequence[str]]) -> Any:
-    """The memories that count, as booleans (N,)."""
+    """The selected memories as booleans (N,)."""
     if names is not None and all(isinstance(name, str) for name in only):
         wanted = set(only)
         unknown = wanted.difference(names)
@@ -293,7 +293,7 @@ def _mask(only: Any, n: int, names: Optional[Sequence[str]]) -> Any:
 
 
 def _bits(keep: Any) -> Any:
-    """A mask as the library takes it: 64 memories a word, the first the lowest bit."""
+    """A mask in the library's form: 64 memories per word, the first in the lowest bit."""
     padded = np.zeros((len(keep) + 63) // 64 * 64, bool)
     padded[:len(keep)] = keep
     return np.packbits(padded, bitorder="little").view("<u8")

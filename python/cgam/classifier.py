@@ -1,9 +1,9 @@
-"""A classifier after scikit-learn's fashion: the bank is the training set, a context leans on the gates.
+"""A classifier: the bank is the training set, a context acts on the gates.
 
     clf = cgam.Classifier(beta=8.0).fit(X, y)
     clf.predict(X_new), clf.predict_proba(X_new, context=C)
 
-scikit-learn is used where it is present (clone, pipelines, cross-validation); it is not needed."""
+It follows scikit-learn's interface (clone, pipelines, cross-validation); scikit-learn is optional."""
 from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple
 
 import numpy as np
@@ -50,7 +50,7 @@ else:
             return X, y
 
         class _Base:
-            """get_params and set_params, as scikit-learn has them."""
+            """get_params and set_params, as in scikit-learn."""
 
             _names = ("beta", "alpha", "lam", "mode", "normalize")
 
@@ -69,14 +69,14 @@ else:
 
 
 def _is_bfloat16(X: Any) -> bool:
-    """Which scikit-learn does not know."""
+    """True if X is bfloat16, which scikit-learn does not support."""
     return str(getattr(X, "dtype", "")).endswith("bfloat16")
 
 
 class Classifier(_Mixin, _Base):
-    """The probability of a class is the sum of those of its memories.
+    """The probability of a class is the sum of the probabilities of its memories.
 
-    beta, alpha, lam, mode: of the recall; None = the library's defaults. normalize: memories by their norm."""
+    beta, alpha, lam, mode: of the recall; None = the library's defaults. normalize: divide memories by their norms."""
 
     def __init__(self, beta: Optional[float] = None, alpha: Optional[float] = None, lam: Optional[float] = None,
                  mode: Optional[str] = None, normalize: bool = False) -> None:
@@ -87,7 +87,7 @@ class Classifier(_Mixin, _Base):
         self.normalize = normalize
 
     def fit(self, X: Any, y: Any) -> "Classifier":
-        """Keeps X (n, d) as memories, without a copy where it is f16, f32 or f64."""
+        """Keeps X (n, d) as memories, without a copy if it is f16, f32 or f64."""
         if not _is_bfloat16(X):
             X, y = _checked_with_classes(X, y)
         rows, labels = as_array(X, "X"), as_array(y, "y")
@@ -123,7 +123,7 @@ class Classifier(_Mixin, _Base):
             raise ValueError(f"X: shape {q.shape}, (n, {self.bank_.d}) is expected")
         plan = self.bank_.plan(self.mode, alpha=self.alpha, beta=self.beta, lam=self.lam, top=0)
         out = np.zeros((len(q), len(self.classes_)))
-        step = max(1, 2**24 // self.bank_.n)  # p of so many queries is kept at once
+        step = max(1, 2**24 // self.bank_.n)  # queries whose p is kept at once
         c = None if context is None else f64(context, "context")
         if c is not None and c.shape not in ((self.bank_.d,), q.shape):
             raise ValueError(f"context: shape {c.shape}, ({self.bank_.d},) or {q.shape} is expected")

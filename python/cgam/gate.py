@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class GateInfo(Shown):
-    """What is known of A(alpha)."""
+    """Properties of A(alpha)."""
 
     alpha: float
     regime: str  #: "subcritical", "critical" or "supercritical"
@@ -25,8 +25,8 @@ class GateInfo(Shown):
     alpha_crit_proved: bool
     eta_min: float  #: a proved lower bound of the smallest eigenvalue
     eta_min_exact: bool
-    negative: int  #: how many eigenvalues are
-    iterative: bool  #: solved by conjugate gradients
+    negative: int  #: number of negative eigenvalues
+    iterative: bool  #: solves use conjugate gradients
 
     _short = ("alpha", "regime", "alpha_crit", "eta_min")
 
@@ -69,7 +69,7 @@ class SpectrumInfo(Shown):
     """Eigenvalues omega of G - diag G and mu of G."""
 
     modes: int  #: explicit ones
-    kernel: int  #: dimension of the rest
+    kernel: int  #: dimension of their complement
     omega_min: float
     omega_max: float
     mu_min: float

@@ -24,7 +24,7 @@ from .verbs import default
 __all__ = ["Edit", "Lens", "Model", "Text", "Token", "load_vectors", "save_vectors"]
 
 F32 = NDArray[np.float32]
-_TOGETHER = 256  # continuations that the extension takes at once
+_TOGETHER = 256  # continuations per call of the extension
 Path = Union[str, "os.PathLike[str]"]
 
 
@@ -33,7 +33,7 @@ _EDIT: Dict[str, Any] = _core.edit_default()
 
 @dataclasses.dataclass(frozen=True)
 class Edit:
-    """What is put into the residual stream after block `layer`, before anything later reads it.
+    """A change of the residual stream after block `layer`, before any later block reads it.
 
     kind is "add" (h + scale v) or "replace" (scale v); positions are "last", "prompt", "generated", "all", or
     (from, to), both included, negative from the end of the prompt. The defaults are the library's: "add", once, at
@@ -50,13 +50,13 @@ class Edit:
 class Token:
     id: int
     piece: str
-    log_p: float  #: where it was drawn, at temperature 1 and among all words
+    log_p: float  #: when it was drawn, at temperature 1 and among all tokens
     neff: float  #: exp of the entropy of that distribution
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Text(Shown):
-    """What a model wrote."""
+    """A generated text."""
 
     text: str
     tokens: List[Token]
@@ -67,7 +67,7 @@ class Text(Shown):
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class Lens(Shown):
-    """The layer x token picture of a text: arrays (layers + 1, tokens)."""
+    """The layer x token table of a text: arrays (layers + 1, tokens)."""
 
     tokens: List[str]
     ids: NDArray[np.int32]
@@ -81,7 +81,7 @@ class Lens(Shown):
     _short = ("tokens", "neff")
 
     def plot(self, ax: Any = None) -> Any:
-        """Cells darker the fewer words are in play, with the most probable one; needs matplotlib."""
+        """Cells with their most probable word, darker for a smaller neff; requires matplotlib."""
         ax = axes(ax)
         cells = np.log(self.neff)
         ax.imshow(cells, origin="lower", aspect="auto", cmap="viridis")
@@ -96,7 +96,7 @@ class Lens(Shown):
 
 
 def _printable(word: str) -> str:
-    """What a figure can show of a token."""
+    """The printable part of a token, for a figure."""
     return "".join(c for c in word.strip() if c.isprintable() and ord(c) < 0x2000).replace("$", r"\$")
 
 
@@ -125,7 +125,7 @@ class Model:
     # ---- tokens
 
     def tokenize(self, text: str, *, begin: bool = True) -> List[int]:
-        """Token ids; begin: the beginning-of-sequence token first, where the model has one."""
+        """Token ids; begin: add the beginning-of-sequence token, if the model has one."""
         with self._lock:
             tokens: List[int] = _core.tokenize(self._handle, text, begin)
         return tokens
@@ -136,7 +136,7 @@ class Model:
             return bytes(_core.piece(self._handle, token)).decode("utf-8", "replace")
 
     def chat(self, prompt: str, *, system: Optional[str] = None) -> List[int]:
-        """Tokens of a conversation's beginning, by the model's own template."""
+        """Tokens of the beginning of a conversation, in the model's own template."""
         messages = (() if system is None else (("system", system),)) + (("user", prompt),)
         with self._lock:
             tokens: List[int] = _core.chat(self._handle, messages)
@@ -174,7 +174,7 @@ class Model:
 
         One prompt (a text, or a list of token ids) or a list of them.
         tokens "last": (layers, width) for one prompt, (prompts, layers, width) for a list;
-        tokens "all": (layers, tokens, width) for one prompt, a list of those for a list.
+        tokens "all": (layers, tokens, width) for one prompt, a list of such arrays for a list.
         """
         one = isinstance(prompts, str) or (len(prompts) > 0 and isinstance(prompts[0], (int, np.integer)))
         if tokens not in ("last", "all"):
@@ -200,7 +200,7 @@ class Model:
         return np.require(wanted, np.int64, ["C", "A"])
 
     def lens(self, prompt: str, *, lens: str = "norm", top: Optional[int] = None, exact: bool = False) -> Lens:
-        """What every token says after every layer, read through the unembedding."""
+        """The state of every token after every layer, read through the unembedding."""
         with self._lock:
             if self._lens is None:
                 self._lens = _core.lens_new(self._handle)
@@ -225,8 +225,8 @@ class Model:
         """Continues a prompt, greedily unless a temperature is given.
 
         vectors  {layer: v or (v, scale)}: added at all positions, as control vectors are
-        edits    others; they apply in the order given
-        chat     the prompt is a user's message, by the model's template; system: what comes before it
+        edits    other edits, applied in the order given
+        chat     the prompt is a user's message in the model's template; system: the message before it
         """
         words = [stop] if isinstance(stop, str) else list(stop)
         options = {"max_tokens": max_tokens, "temperature": temperature, "top_p": top_p, "seed": seed,
@@ -241,7 +241,7 @@ class Model:
 
     def _follows(self, prompt: Union[str, Sequence[int]], before: NDArray[np.int32],
                  continuation: Union[str, Sequence[int]]) -> NDArray[np.int32]:
-        """Tokens of what stands behind a prompt, as they are there and not by themselves."""
+        """Tokens of a continuation as tokenized after the prompt, not alone."""
         if not isinstance(prompt, str) or not isinstance(continuation, str):
             return self._prompt(self.tokenize(continuation, begin=False) if isinstance(continuation, str)
                                 else continuation)
@@ -254,8 +254,8 @@ class Model:
               exact: bool = False) -> Array:
         """Log-probability of each continuation as a whole, (continuations,).
 
-        A text follows the prompt as it stands: after "Once" comes " upon", with its blank. Where the prompt is given
-        by its tokens, a text is taken as the beginning of one; continuations may be tokens too."""
+        A text is appended to the prompt unchanged: after "Once" comes " upon", with its blank. If the prompt is given
+        as tokens, a text is tokenized as the beginning of a text; continuations may be tokens too."""
         out = np.empty(len(continuations))
         with self._lock:
             before = self._prompt(prompt)
@@ -276,8 +276,8 @@ class Model:
         return bank
 
     def vectors(self, pairs: Sequence[Tuple[str, str]], *, kind: str = "mean", exact: bool = False) -> F32:
-        """A direction for each layer, (layers + 1, width): how the first text of a pair differs from the second
-        in the state of its last token; kind "mean" or "pca"."""
+        """A direction for each layer, (layers + 1, width), from the state of the last token of the first text of a
+        pair minus that of the second; kind "mean" or "pca"."""
         if not pairs:
             raise ValueError("pairs: there are none")
         plus = self.states([a for a, _ in pairs], exact=exact)
@@ -297,7 +297,8 @@ def load_vectors(path: Path) -> F32:
 
 
 def save_vectors(path: Path, vectors: Any, *, architecture: Optional[str] = None) -> int:
-    """Writes directions by the ending of path; how many layers had no place there (.gguf has none for 0 and 1)."""
+    """Writes directions; the extension of path selects the format. Returns the number of nonzero layers that it
+    cannot store (.gguf cannot store layers 0 and 1)."""
     v = f32(vectors, "vectors")
     if v.ndim != 2:
         raise ValueError(f"vectors: shape {v.shape}, (layers + 1, width) is expected")

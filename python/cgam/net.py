@@ -5,7 +5,7 @@
         synapses={"W": cgam.net.Bilinear("h", "v", Z)})
     flow = net.flow({"v": query}, clamps=[cgam.net.Clamp("v", query)])
 
-Energies are available by part; along a flow the sum never rises.
+Energies are available by part; their sum never rises along a flow.
 """
 import dataclasses
 import math
@@ -25,7 +25,7 @@ __all__ = ["Attention", "Bias", "Bilinear", "Clamp", "Conv", "Coupling", "Custom
 
 
 class Lagrangian(Protocol):
-    """A Lagrangian of one's own: convex, called with a state x (n,). Slow, since it is Python."""
+    """A custom Lagrangian: convex, called with a state x (n,). Slow, because it runs in Python."""
 
     def value(self, x: Array) -> float:
         """L(x)."""
@@ -38,17 +38,17 @@ class Lagrangian(Protocol):
 
 
 def lagrangians() -> Dict[str, Tuple[str, Dict[str, float]]]:
-    """Those of the library: {name: (formula, {parameter: default})}."""
+    """The library's Lagrangians: {name: (formula, {parameter: default})}."""
     return {name: (formula, dict(params)) for name, (formula, params) in _core.lagrangians().items()}
 
 
 def _copy(x: memoryview) -> Array:
-    """Numbers of the library, which are gone after the call, for functions that may keep them."""
+    """Copies numbers that the library frees after the call, for functions that may keep them."""
     return np.frombuffer(x).copy()
 
 
 def _params(lagrangian: Union[str, Lagrangian], given: Dict[str, float]) -> Tuple[Any, Tuple[float, ...]]:
-    """What the extension takes for a Lagrangian and its parameters."""
+    """A Lagrangian and its parameters in the form that the extension takes."""
     values = [math.nan] * 3
     if isinstance(lagrangian, str):
         table = _core.lagrangians()
@@ -77,11 +77,11 @@ def _params(lagrangian: Union[str, Lagrangian], given: Dict[str, float]) -> Tupl
 
 
 class Layer:
-    """A layer: its shape, a Lagrangian by name with its parameters or one of one's own.
+    """A layer: its shape, and a Lagrangian by name with its parameters, or a custom Lagrangian.
 
     tau    time constant, above 0; default 1
-    scale  the Lagrangian becomes scale times itself, above 0; default 1
-    axes   how many trailing axes one Lagrangian runs over; default all of them
+    scale  factor of the Lagrangian, above 0; default 1
+    axes   number of trailing axes that one Lagrangian covers; default all
     """
 
     def __init__(self, shape: Union[int, Sequence[int]], lagrangian: Union[str, Lagrangian] = "identity", *,
@@ -102,9 +102,9 @@ class Conv:
     """A convolution in place of a matrix W: from images (height, width, in), channels last, to images (.., .., out).
 
     kernels  (out, in, kernel height, kernel width)
-    size     (height, width) of the images it takes
+    size     (height, width) of the input images
     stride   of both axes, or (down, across)
-    same     True: zeros around the image, and its size is kept; False: only where the kernel fits
+    same     True: pad with zeros to keep the image size; False: only positions where the whole kernel fits
     """
 
     def __init__(self, kernels: Any, size: Sequence[int], *, stride: Union[int, Sequence[int]] = 1,
@@ -135,7 +135,7 @@ class Synapse:
         self.more = more
 
     def check(self, name: str, layers: Sequence[Layer]) -> None:
-        """Raises where arrays were flattened and do not fit the layers."""
+        """Raises if flattened arrays do not fit the layers."""
 
 
 class Bilinear(Synapse):
@@ -216,7 +216,7 @@ class LowRank(Synapse):
 
 
 class Hidden(Synapse):
-    """-gain L(W x): a hidden layer that has always settled."""
+    """-gain L(W x): a hidden layer that is always settled."""
 
     kind = "hidden"
 
@@ -247,8 +247,8 @@ class Attention(Synapse):
 
 
 class Custom(Synapse):
-    """An energy of one's own: f(a1, .., ak) -> (energy, [dE/da1, .., dE/dak]), each flat. Slow, since it
-    is Python; derivatives of the currents are taken by central differences."""
+    """A custom energy: f(a1, .., ak) -> (energy, [dE/da1, .., dE/dak]), each flat. Slow, because it runs
+    in Python; derivatives of the currents are central differences."""
 
     kind = "custom"
 
@@ -267,17 +267,17 @@ class Custom(Synapse):
 
 @dataclasses.dataclass(frozen=True)
 class Clamp:
-    """Holds a layer at a value from one time to another; None holds it where it is then."""
+    """Holds a layer at a value from `start` to `stop`; None holds it at its value at `start`."""
 
     layer: str
-    value: Any = None  #: the layer's shape, or (B, ...) with one for each state
+    value: Any = None  #: the layer's shape, or (B, ...) with one value per state
     start: float = 0.0
     stop: float = math.inf
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class Values(Shown):
-    """A network at a point; a batch has one more axis in front."""
+    """A network at a point; a batch adds a first axis."""
 
     energy: Array
     parts: Dict[str, Array]  #: by layer, then by synapse; their sum is the energy
@@ -300,12 +300,12 @@ class Trajectory(Shown):
     parts: Dict[str, Array]
     events: NDArray[np.int64]
     winner: NDArray[np.int64]
-    states: Dict[str, Array]  #: (moments, ...) by layer; empty where they were not kept
+    states: Dict[str, Array]  #: (moments, ...) by layer; empty if not kept
 
     _short = ("time", "energy")
 
     def plot(self, ax: Any = None) -> Any:
-        """Energy in time, by part; needs matplotlib."""
+        """Energy in time, by part; requires matplotlib."""
         ax = axes(ax)
         for name, part in self.parts.items():
             ax.plot(self.time, part, linewidth=0.8, label=name)
@@ -335,7 +335,7 @@ class Flow(Shown):
     winner: int
     winner_changes: int
     winner_time: float
-    reason: str  #: why it is stuck, in the integrator's words; empty otherwise
+    reason: str  #: the integrator's message if it is stuck; empty otherwise
     layers: Dict[str, Array]  #: states at the end
     trajectory: Optional[Trajectory] = None
 
@@ -373,7 +373,7 @@ class Net:
         return f"Net({', '.join(self.layers)}; {', '.join(self.synapses)})"
 
     def state(self, values: State = None) -> Array:
-        """Layers one after the other as one array (size,) or (B, size); what is not given is 0."""
+        """The layers in order as one array (size,) or (B, size); missing layers are 0."""
         if values is None:
             return np.zeros(self.size)
         if not isinstance(values, Mapping):
@@ -445,7 +445,7 @@ class Net:
                     tol: Optional[float] = None) -> Array:
         """The largest eigenvalues of the Jacobian at x, falling; all negative: a steady x is stable.
 
-        tol: how well they are found, relative to the largest; None = the library's default."""
+        tol: largest residual, relative to the largest eigenvalue; None = the library's default."""
         values = np.empty(operator.index(count))
         found, _, converged = _core.net_eigen(self._handle, self.state(x), self._clamped(clamped), count,
                                               0.0 if tol is None else tol, values)
@@ -459,11 +459,11 @@ class Net:
         """tau dx/dt = currents - x from x (a batch gives a list) to a steady state or t_end.
 
         method   "auto" (default), "adams", "bdf", "rk4" or "euler"
-        stop     events that end it: "steady" (default), "settled", "winner"
-        watch    layer whose largest element is followed
-        record   keep the trajectory, of the first state
+        stop     events that end the flow: "steady" (default), "settled", "winner"
+        watch    layer whose largest element is tracked
+        record   keep the trajectory of the first state
         options  t_end, rtol, atol, step, step_max, max_steps, steady, settle, energy_tol, limit, sample
-                 (include/cgam/flow.h says what they are)
+                 (include/cgam/flow.h describes them)
         """
         state = np.array(self.state(x))
         B = state.shape[0] if state.ndim == 2 else 1

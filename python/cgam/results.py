@@ -1,4 +1,4 @@
-"""What comes back: frozen dataclasses that show themselves in a line, and in a notebook as a table."""
+"""Results: frozen dataclasses with a one-line repr, and a table in notebooks."""
 import dataclasses
 import html
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Type, TypeVar
@@ -54,7 +54,7 @@ _CERTIFICATES = ("p_lower_bound", "contraction", "local_contraction", "fold_marg
 
 
 def _with_results(cls: Type[_T]) -> Type[_T]:
-    """A dataclass whose first fields are those of the library's results."""
+    """Makes a dataclass whose first fields are those of the library's results."""
     cls.__annotations__ = {**{name: Any for name in _NUMBERS}, **cls.__annotations__}
     return dataclasses.dataclass(frozen=True, repr=False, eq=False)(cls)
 
@@ -63,13 +63,13 @@ def _with_results(cls: Type[_T]) -> Type[_T]:
 class Recall(Shown):
     """One query's answer: the fields of cgam_result as attributes (winner, p, gap, unique, p_from, ..).
 
-    `cgam.fields("result")` describes them. NaN marks what is undefined or was not computed; winner is None where none of
-    the memories wins, unique is None where it is not decided."""
+    `cgam.fields("result")` describes them. NaN marks a value that is undefined or was not computed; winner is None if
+    no memory wins, unique is None if undecided."""
 
     top_index: NDArray[np.int64]  #: (k,) most probable first
     top_p: Array  #: (k,)
     top_log_p: Array  #: (k,)
-    p_all: Optional[Array] = None  #: (N,) where vectors were asked for
+    p_all: Optional[Array] = None  #: (N,) if vectors were requested
     s: Optional[Array] = None  #: (N,) gates
     r: Optional[Array] = None  #: (N,) scores
     readout: Optional[Array] = None  #: (d,) the mean of the memories under p
@@ -77,7 +77,7 @@ class Recall(Shown):
     _short = ("winner", "p", "gap", "end")
 
     def __getattr__(self, name: str) -> Any:
-        # A recall is made of the bytes that the library wrote; its fields appear when first looked at.
+        # A recall holds the bytes that the library wrote; its fields are decoded on first access.
         if (name not in _NUMBERS and name not in _TOP) or "_block" not in self.__dict__:
             raise AttributeError(f"{type(self).__name__} has no {name}")
         fields = self.__dict__
@@ -94,7 +94,7 @@ class Recall(Shown):
 
     @property
     def top_names(self) -> Optional[List[str]]:
-        """The names of the most probable memories, where the plan has names."""
+        """The names of the most probable memories, None if the plan has no names."""
         names = self.__dict__.get("_names")
         return None if names is None else [names[i] for i in self.top_index]
 
@@ -105,7 +105,7 @@ class Recall(Shown):
 
     @property
     def proved(self) -> Dict[str, bool]:
-        """Which certificates are proved, rounding included; what was not computed is not in it."""
+        """Which certificates are proved, rounding included; omits those that were not computed."""
         return {
             name: getattr(self, name + "_proved")
             for name in _CERTIFICATES
@@ -113,7 +113,7 @@ class Recall(Shown):
         }
 
     def plot(self, ax: Any = None) -> Any:
-        """Bars of the most probable memories; needs matplotlib."""
+        """Bars of the most probable memories; requires matplotlib."""
         ax = axes(ax)
         ax.bar([str(i) for i in self.top_index], self.top_p)
         ax.axhline(self.p_lower_bound, linestyle=":", color="black", label="p is at least")
@@ -125,9 +125,9 @@ class Recall(Shown):
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class Recalls(Shown):
-    """Many queries' answers: the fields of Recall as arrays (B,), and `recalls[i]` as one of them.
+    """The answers of many queries: the fields of Recall as arrays (B,); `recalls[i]` is one Recall.
 
-    `unique` is 1 proved, 0 two fixed points were found, -1 not decided; `winner` is -1 where none of the memories wins."""
+    `unique` is 1 proved, 0 two fixed points were found, -1 undecided; `winner` is -1 where no memory wins."""
 
     results: NDArray[Any]  #: (B,) structured, a field for each number of Recall
     top_index: NDArray[np.int64]  #: (B, k)
@@ -137,13 +137,13 @@ class Recalls(Shown):
     s: Optional[Array] = None  #: (B, N)
     r: Optional[Array] = None  #: (B, N)
     readout: Optional[Array] = None  #: (B, d)
-    names: Optional[Sequence[str]] = None  #: of all memories, where the plan has them
+    names: Optional[Sequence[str]] = None  #: of all memories, if the plan has names
 
     _short = ("winner", "p", "gap", "top_index")
 
     @property
     def top_names(self) -> Optional[List[List[str]]]:
-        """The names of the most probable memories of each query, where the plan has names."""
+        """The names of the most probable memories of each query, None if the plan has no names."""
         names = self.names
         return None if names is None else [[names[i] for i in row] for row in self.top_index]
 
@@ -154,7 +154,7 @@ class Recalls(Shown):
 
     @property
     def proved(self) -> Dict[str, NDArray[np.bool_]]:
-        """Where certificates are proved, (B,); what was computed for no query is not in it."""
+        """Where certificates are proved, (B,); omits those that were computed for no query."""
         return {
             name: self.results[name + "_proved"]
             for name in _CERTIFICATES
@@ -186,7 +186,7 @@ class Recalls(Shown):
 
 
 def make(fields: Dict[str, Any], new: Any = object.__new__, put: Any = object.__setattr__) -> Recall:
-    """A Recall whose fields are this dict, or will be: a tenth of the time of its constructor."""
+    """Makes a Recall whose __dict__ is `fields`, in a tenth of the time of its constructor."""
     recall: Recall = new(Recall)
     put(recall, "__dict__", fields)
     return recall
@@ -194,7 +194,7 @@ def make(fields: Dict[str, Any], new: Any = object.__new__, put: Any = object.__
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class Inspection(Shown):
-    """What a bank allows at alpha, beta and lam."""
+    """Spectrum, critical penalty and uniqueness of a bank at alpha, beta and lam."""
 
     n: int
     d: int
@@ -213,7 +213,7 @@ class Inspection(Shown):
     regime: str  #: "subcritical", "critical" or "supercritical"
     negative_modes: int
     contraction: float
-    unique: Optional[bool]  #: True: one answer, proved; None: not decided
+    unique: Optional[bool]  #: True: one answer, proved; None: undecided
     lambda_unique_max: float
 
     _short = ("n", "d", "alpha_crit", "regime", "contraction")
@@ -225,11 +225,11 @@ class Landscape(Shown):
 
     points: NDArray[Any]  #: (count,) minimum, index, energy, winner, p, neff_entropy, basin, fold_margin, p_error
     p: Array  #: (count, N)
-    unique: Optional[bool]  #: True proved, False there are several, None not decided
+    unique: Optional[bool]  #: True proved, False several were found, None undecided
     unique_proved: bool
-    starts: int  #: descents in all
-    unresolved: int  #: of those, ended at no point that could be told from others
-    euler: int  #: sum of (-1)^index: 1 where all points are found and none is degenerate
+    starts: int  #: total number of descents
+    unresolved: int  #: searches that ended at a point not distinct from others
+    euler: int  #: sum of (-1)^index: 1 if all points are found and none is degenerate
 
     _short = ("points", "unique", "euler")
 
@@ -238,14 +238,14 @@ class Landscape(Shown):
 
     @property
     def minima(self) -> NDArray[Any]:
-        """Where recalls end."""
+        """The minima, where recalls end."""
         minima: NDArray[Any] = self.points[self.points["minimum"]]
         return minima
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class Branch(Shown):
-    """Fixed points followed by rising beta, and where the branch folds, forks or changes its leader."""
+    """Fixed points in order of rising beta, and where the branch folds, forks or changes its leader."""
 
     path: NDArray[Any]  #: (points,) beta, energy, winner, p, fold_margin
     transitions: List[Tuple[float, str]]  #: (beta, "fold", "pitchfork" or "winner")
@@ -253,7 +253,7 @@ class Branch(Shown):
     _short = ("path", "transitions")
 
     def plot(self, ax: Any = None) -> Any:
-        """p of the leader along the branch; needs matplotlib."""
+        """p of the leader along the branch; requires matplotlib."""
         ax = axes(ax)
         ax.plot(self.path["beta"], self.path["p"])
         for beta, kind in self.transitions:
@@ -277,7 +277,7 @@ def axes(ax: Any) -> Any:
 
 
 def fields(struct: str) -> List[Tuple[str, str, str]]:
-    """What the library says of a struct, field by field: (name, kind, words). "recall_opts" are the options of a recall,
-    "result" its answer; also "bank_info", "gate_info", "spectrum_info", "point", "anneal_point", "flow_report", .."""
+    """Describes the fields of a struct: (name, kind, words) each. "recall_opts" are the options of a recall, "result" is
+    its answer; also "bank_info", "gate_info", "spectrum_info", "point", "anneal_point", "flow_report", .."""
     rows: List[Tuple[str, str, str]] = _core.fields(struct)
     return rows

@@ -37,7 +37,7 @@ def separation_threshold(n: int, beta: float, epsilon: float) -> float:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Gaps(Shown):
-    """Of memory mu over its best competitor; sum = raw + lam gate is at most gap."""
+    """Gaps of memory mu over its best competitor; sum = raw + lam gate is at most gap."""
 
     gap: float
     raw: float
@@ -56,7 +56,7 @@ def separation_gaps(b: Any, s: Any, lam: float, mu: int) -> Gaps:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Winner(Shown):
-    """Who wins above alpha_crit; index -1: nobody, and `reason` says why."""
+    """The winner above alpha_crit; index -1: no winner, and `reason` says why."""
 
     index: int
     gap: float
@@ -74,7 +74,7 @@ def supercritical_winner(spectrum: Spectrum, alpha: float, u: Any, s0: Any = Non
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Horizon(Shown):
-    """When the winner has 1 - delta; infinite: never, and `reason` says why."""
+    """Time from which p of the winner is at least 1 - delta; infinite: never, and `reason` says why."""
 
     time: float
     rest: float
@@ -91,7 +91,7 @@ def supercritical_horizon(spectrum: Spectrum, alpha: float, beta: float, u: Any,
                           use_rest: bool = True) -> Horizon:
     """t* of gates that start at rest; use_rest=False takes B = 0, as the paper's study does.
 
-    delta and tau: None = those of that study and of a recall, 0.01 and 1."""
+    delta None = the default of that study, 0.01; tau None = the default of a recall, 1."""
     if delta is None:
         delta = float(default("study competition", "delta"))
     if tau is None:
@@ -123,7 +123,7 @@ def coupled_critical(bank: "Bank", lam: float, beta: float) -> CoupledCritical:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Fold(Shown):
-    """Where the branch of fixed points from alpha = 0 ends; NaN: not before alpha_max."""
+    """End of the branch of fixed points from alpha = 0; NaN: not before alpha_max."""
 
     alpha: float
     margin: float
@@ -146,7 +146,7 @@ def contraction(beta: float, lam: float, eta_min: float) -> float:
 
 
 def contraction_lambda_max(beta: float, eta_min: float) -> float:
-    """The largest lam with that proof, rounded down."""
+    """The largest lam for which `contraction` proves uniqueness, rounded down."""
     return float(_core.contraction(beta, 0.0, eta_min)[1])
 
 
@@ -163,7 +163,7 @@ def fold_margin(gate: Gate, beta: float, lam: float, p: Any) -> Tuple[float, boo
 
 
 def retrieval_parts(gate: Gate, lam: float, u: Any, p: Any) -> Tuple[Array, Array]:
-    """(lam A^-1 u, lam^2 A^-1 p): what context and feedback add to b, (N,) each."""
+    """(lam A^-1 u, lam^2 A^-1 p): the contributions of context and feedback to r, (N,) each."""
     n = gate.bank.n
     bias, feedback = np.empty(n), np.empty(n)
     _core.parts(gate._handle, lam, vector(u, "u", n), vector(p, "p", n), bias, feedback)
@@ -180,17 +180,17 @@ def coupled_energy(gate: Gate, beta: float, lam: float, b: Any, u: Any, s: Any) 
 
 
 def softmax_norm(p: Any) -> float:
-    """|diag p - pp'|, never above 1/2."""
+    """|diag p - pp'|, at most 1/2."""
     return float(_core.softmax_norm(vector(p, "p"))[0])
 
 
 def softmax_norm_bound(p: Any) -> float:
-    """Its free bound, 2 max p (1 - p)."""
+    """A cheap upper bound of softmax_norm, 2 max p (1 - p)."""
     return float(_core.softmax_norm(vector(p, "p"))[1])
 
 
 def context_margin(gate: Gate, projection: Any = None) -> float:
-    """lambda_min(I - W'A^-1 W), W = Z P: a free context settles only where it is positive."""
+    """lambda_min(I - W'A^-1 W), W = Z P: a free context settles only if it is positive."""
     if projection is None:
         return float(_core.context_margin(gate._handle, None, gate.bank.d))
     P = f64(projection, "projection")
@@ -216,7 +216,7 @@ def hopfield_update(bank: "Bank", beta: float, xi: Any) -> Array:
 
 def hopfield_settle(bank: "Bank", beta: float, xi: Any, *, tol: Optional[float] = None,
                     max_iter: Optional[int] = None) -> Tuple[Array, int, float]:
-    """Iterates from xi: (fixed point (d,), iterations, last step). tol and max_iter: None = those of a recall."""
+    """Iterates from xi: (fixed point (d,), iterations, last step). tol and max_iter: None = the defaults of a recall."""
     if tol is None:
         tol = float(default("recall", "tol"))
     if max_iter is None:
@@ -246,7 +246,7 @@ def hopfield_bounds(bank: "Bank", beta: float, i: int, xi: Any, x_star: Any) -> 
 
 
 def dense_energy(bank: "Bank", beta: float, power: float, v: Any) -> float:
-    """Of the dense associative memory with rectified powers."""
+    """The energy of the dense associative memory with rectified powers."""
     return float(_core.hopfield(bank._handle, "energy", beta, power, vector(v, "v", bank.d), None, 0.0,
                                 1)[0])
 

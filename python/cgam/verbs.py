@@ -1,6 +1,6 @@
 """Every verb of the program as a function: `cgam.run("lm sweep", dataset="sst2")`.
 
-Names, defaults and checks are those of the command line, from its own table."""
+Names, defaults and checks come from the table of the command line."""
 import functools
 import json
 import os
@@ -12,7 +12,7 @@ from . import _core
 
 
 class Document(Dict[str, Any]):
-    """A verb's JSON document; `negative`: done, but the answer is no (exit status 1 of the program)."""
+    """A verb's JSON document; `negative`: completed with a negative answer (exit status 1 of the program)."""
 
     negative: bool = False
 
@@ -20,9 +20,9 @@ class Document(Dict[str, Any]):
 def run(verb: str, *arguments: Any, progress: bool = False, **options: Any) -> Document:
     """Runs a verb ("recall", "lm sweep") and returns its document.
 
-    arguments  positional ones, as the command line takes them
+    arguments  positional arguments, as on the command line
     options    as on the command line, with _ for - ("max_iter"); lam is --lambda; flags are True or False;
-               lists where an option takes several values; None = not given
+               lists if an option takes several values; None = not given
     progress   show progress on standard error
     """
     given = {_option(name): _plain(value, name) for name, value in options.items()}
@@ -57,7 +57,7 @@ def verbs() -> List[str]:
 
 @functools.lru_cache(maxsize=None)
 def default(verb: str, name: str) -> Any:
-    """What an option is when it is not given, as the table has it."""
+    """The default of an option, from the table."""
     for param in _table()[verb]["parameters"]:
         if param["name"] == name:
             return param["default"]
