@@ -2,7 +2,7 @@
  *
  *     CGAM_PARAM_TEXT("query", "FILE[:NAME]", "one query (d) or several (B,d)", .required = true)
  *
- *    Further fields of cgam_param may follow the help. */
+ * Further fields of cgam_param may follow the help. */
 #ifndef CGAM_SRC_APP_PARAMS_H
 #define CGAM_SRC_APP_PARAMS_H
 

@@ -24,7 +24,7 @@ cgam_status cgam_lm_open(cgam_env *env, const char *path, cgam_lm **out)
     return absent(env);
 }
 
-/* There is never a model, so the rest only has to exist. */
+/* No model can be opened, so the other functions only have to exist. */
 #define ABSENT(name, ...)                                                                          \
     cgam_status name(cgam_lm *lm, __VA_ARGS__) { return absent(lm->env); }
 

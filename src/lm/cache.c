@@ -10,7 +10,7 @@ cgam_status cgam_cache_path(cgam_env *env, const char *name, char path[CGAM_PATH
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     char folder[CGAM_PATH_ROOM];
     int length = -1;
-    /* The standard says that a relative path there is to be ignored. */
+    /* The XDG standard requires that a relative path is ignored. */
     if (cache && cache[0] == '/') length = snprintf(folder, sizeof folder, "%s/cgam", cache);
     else if (home && home[0]) length = snprintf(folder, sizeof folder, "%s/.cache/cgam", home);
     if (length < 0)

@@ -24,7 +24,7 @@ typedef struct collection {
     cgam_state_key key;
     const cgam_lm_prompt *prompts; /* all of them */
     const char *const *texts;
-    int64_t *chosen; /* which are run */
+    int64_t *chosen; /* the prompts to run */
     bool *there;     /* [all] in the store */
     int64_t numbers; /* of one prompt's states */
     float *out;
@@ -44,7 +44,7 @@ static cgam_status begin_transaction(collection *c)
     return status;
 }
 
-/* As the store has them. */
+/* Converts states to the stored type. */
 static const void *narrow_states(collection *c, const float *states, int64_t numbers)
 {
     if (c->key.dtype == CGAM_F32) return states;
@@ -75,7 +75,7 @@ static cgam_status collect_states(void *user, int64_t which, const float *states
     return status;
 }
 
-/* All tokens: each span, and with the last one the row that a prompt has in any case. */
+/* For all tokens: stores each span, and with the last one the prompt's row. */
 static cgam_status take_span(void *user, const cgam_lm_span *span)
 {
     collection *c = user;
@@ -112,7 +112,7 @@ static cgam_status commit_transaction(void *user)
     return cgam_store_do(c->store, "COMMIT");
 }
 
-/* A prompt that is to be run. */
+/* A prompt to run. */
 typedef struct pending_prompt {
     cgam_lm_prompt prompt;
     int64_t which;
@@ -244,7 +244,7 @@ cgam_status cgam_lm_collect(cgam_lm *lm, cgam_store *store, int64_t count,
                               : cgam_lm_capture(lm, chosen, run, &o.capture, collect_states, &c);
         c.report->seconds = cgam_clock() - start;
     }
-    if (c.open) { /* the batch in flight failed */
+    if (c.open) { /* the current batch failed */
         char message[512];
         snprintf(message, sizeof message, "%s", cgam_env_message(env));
         if (cgam_store_do(store, "ROLLBACK") != CGAM_OK || status != CGAM_OK)

@@ -1,4 +1,4 @@
-/* edit.c: edits from words. */
+/* edit.c: parses edits, and places them in prompts. */
 #include "lm/edit.h"
 #include "base/alloc.h"
 #include "io/file.h"
@@ -17,7 +17,7 @@ struct cgam_edit_set {
     cgam_env *env;
     int64_t width, layers; /* d, L */
     int64_t count, capacity;
-    cgam_lm_edit *edit; /* [count], each with a vector of its own */
+    cgam_lm_edit *edit; /* [count], each owns its vector */
 };
 
 cgam_status cgam_edit_set_new(cgam_lm *lm, cgam_edit_set **out)
@@ -58,7 +58,7 @@ static cgam_status add_edit(cgam_edit_set *set, const cgam_lm_edit *edit)
 }
 
 /* ---- Words -------------------------------------------------------------------------------- */
-/* A whole number at *at, which is moved behind it. */
+/* Reads a whole number at *at and moves *at past it. */
 static bool take_int(const char **at, int64_t *out)
 {
     char *end;
@@ -96,7 +96,7 @@ static bool take_colon(const char **at)
     return true;
 }
 
-/* Moves behind a word and a colon. */
+/* Moves *at past a word and a colon. */
 static bool take_word(const char **at, const char *word)
 {
     size_t n = strlen(word);
@@ -122,7 +122,7 @@ static bool take_where(const char **at, cgam_lm_edit *e)
     return take_range(at, &e->from, &e->to) && take_colon(at);
 }
 
-/* Where a file's name ends: behind the last of the endings we know, else at the end. */
+/* The length of a file name: up to the last suffix that we know, else the whole text. */
 static size_t name_length(const char *text)
 {
     static const char *const endings[] = {".npy", ".gguf", ".safetensors"};
@@ -255,7 +255,7 @@ void cgam_edit_plan_clear(cgam_env *env, cgam_edit_plan *plan)
     *plan = (cgam_edit_plan){0};
 }
 
-/* An add of nothing: left out, so that it changes no bit, not even the sign of a zero. */
+/* Does the edit add zero? It is left out then, so that it changes no bit, not even the sign of a zero. */
 static bool is_nothing(const cgam_lm_edit *e, int64_t width)
 {
     if (e->kind != CGAM_LM_ADD) return false;
@@ -282,7 +282,7 @@ static cgam_status check_edit(cgam_env *env, const cgam_lm_info *info, const cga
     return CGAM_OK;
 }
 
-/* Where an edit falls in a prompt of `length` tokens with `more` after it. */
+/* The positions of an edit in a prompt of `length` tokens with `more` after it. */
 static cgam_status place_edit(cgam_env *env, const cgam_lm_edit *e, int64_t prompt, int64_t length,
                               int64_t more, cgam_edit_at *out)
 {

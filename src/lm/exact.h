@@ -1,4 +1,4 @@
-/* exact.h: the plain forward pass as a batch of segments goes through it. */
+/* exact.h: the plain forward pass over a batch of segments. */
 #ifndef CGAM_SRC_LM_EXACT_H
 #define CGAM_SRC_LM_EXACT_H
 
@@ -14,10 +14,10 @@ typedef struct cgam_exact_shape {
 typedef struct cgam_exact_segment {
     int64_t begin, count; /* rows of the batch */
     int64_t position;     /* of its first token */
-    int64_t parent;       /* the segment whose tokens come before, or -1 */
+    int64_t parent;       /* the segment that precedes it, or -1 */
     int64_t
-        cache; /* the sequence of the cache that it continues, or -1; its parents go there too */
-    int64_t prompt; /* whose edits it has */
+        cache; /* the sequence of the cache that it continues, or -1; its parents are stored there too */
+    int64_t prompt; /* the prompt whose edits apply */
 } cgam_exact_segment;
 
 /* Keys and values of sequences, kept between passes: row `position` of a sequence after each layer. */
@@ -37,30 +37,30 @@ typedef struct cgam_exact {
     float *x, *n, *q, *k, *v, *a, *gate, *up; /* [tokens, .] */
     float *gain, *rope_factors;
     const cgam_split *split; /* products on tiles; NULL: sgemm */
-    char *panels;            /* for them, what is about to be multiplied */
+    char *panels;            /* their packed operands */
     cgam_exact_cache cache;
-    int64_t layer; /* the block in hand */
+    int64_t layer; /* the current block */
     const cgam_edit_plan *plan;
 } cgam_exact;
 
-/* Room for batches of that size; cached: with a cache of so many sequences and tokens of each, 0:
- * none. Always followed by cgam_exact_free, also after a failure. */
+/* Allocates for batches of that size. cached: also a cache of that many sequences and tokens of each, 0:
+ * no cache. Always call cgam_exact_free afterwards, even on failure. */
 CGAM_NODISCARD cgam_status cgam_exact_new(cgam_exact *p, cgam_lm *lm, int64_t tokens,
                                           int64_t segments, int64_t cached, int64_t cache_capacity);
 void cgam_exact_free(cgam_exact *p);
 
-/* Appends a segment to the batch, which p->tokens = p->segments = 0 empties; seg has its
- * position, parent, cache and prompt. */
+/* Appends a segment to the batch; seg holds its position, parent, cache and prompt.
+ * p->tokens = p->segments = 0 empties the batch. */
 void cgam_exact_append(cgam_exact *p, const int32_t *tokens, int64_t count, cgam_exact_segment seg);
-/* The prompts of batch `number` of a packing: what all begin with is segment 0, prompts are 1 .. count,
- * what stems begin with comes after them; returns how many there are. cached: prompt i goes to sequence i
- * of the cache, all of it. */
+/* Fills in the prompts of batch `number` of a packing and returns their count. Segment 0 is the prefix of all,
+ * segments 1 .. count are the prompts, then come the prefixes of stems. cached: all of prompt i is stored in
+ * sequence i of the cache. */
 int64_t cgam_exact_fill(cgam_exact *p, const cgam_running *r, int64_t number, bool cached);
 /* x = the embeddings, edited; then block l (0 .. L - 1) and the edits after it. */
 CGAM_NODISCARD cgam_status cgam_exact_embed(cgam_exact *p);
 CGAM_NODISCARD cgam_status cgam_exact_block(cgam_exact *p, int64_t l);
-/* out [count, vocab]: the scores that rows [count] of x, which has been through all blocks, give. Uses n;
- * count at most tokens_max. */
+/* out [count, vocab]: the scores of rows [count] of x after all blocks. Overwrites n;
+ * count is at most tokens_max. */
 CGAM_NODISCARD cgam_status cgam_exact_scores(cgam_exact *p, int64_t count, const int64_t *rows,
                                              float *out);
 

@@ -32,9 +32,9 @@ typedef struct writing {
     cgam_lm_text *out;
     cgam_rng rng;
     size_t length, capacity; /* bytes of out->text */
-    size_t told;             /* of them, handed to `each` */
+    size_t told;             /* bytes already passed to `each` */
     int64_t most;            /* tokens */
-    int32_t next;            /* drawn, to be run */
+    int32_t next;            /* drawn, not yet run */
     bool alive;
 } writing;
 
@@ -118,7 +118,7 @@ static cgam_status append_piece(const generation *g, writing *w, const char *pie
     return CGAM_OK;
 }
 
-/* Cuts the text before the first stop word in what was not told; whether there was one. */
+/* Cuts the text before the first stop word in the bytes not yet reported. Returns true if there was one. */
 static bool cut_at_stop_word(const generation *g, writing *w)
 {
     const char *first = NULL;
@@ -132,7 +132,7 @@ static bool cut_at_stop_word(const generation *g, writing *w)
     return true;
 }
 
-/* Bytes at the end that may become a stop word or are the beginning of a letter. */
+/* Bytes at the end that may become a stop word or begin an incomplete character. */
 static size_t unsettled_bytes(const generation *g, const writing *w)
 {
     const char *end = w->out->text + w->length;
@@ -149,7 +149,7 @@ static size_t unsettled_bytes(const generation *g, const writing *w)
     return most;
 }
 
-/* Tells what has become certain: all but the last `kept` bytes. */
+/* Reports the bytes that are final: all but the last `kept`. */
 static cgam_status report_token(const generation *g, writing *w, int64_t which,
                                 const cgam_lm_token *token, size_t kept)
 {
@@ -171,7 +171,7 @@ static cgam_status finish_text(const generation *g, writing *w, int64_t which, c
     return report_token(g, w, which, NULL, 0);
 }
 
-/* One token more for a text, from the scores of what follows it. */
+/* Appends one token to a text, drawn from the scores of the next token. */
 static cgam_status advance_text(const generation *g, writing *w, int64_t which, const float *scores)
 {
     char piece[512];
@@ -226,7 +226,7 @@ static cgam_status begin_text(const generation *g, int64_t which, const cgam_lm_
     int64_t left = cgam_lm_describe(g->lm).context - prompt->count + 1; /* the last is not run */
     *w = (writing){.out = out, .rng = cgam_rng_stream(g->o->seed, (uint64_t)which), .alive = true};
     w->most = g->o->max_tokens < left ? g->o->max_tokens : left;
-    if (w->most < 1) w->most = 1; /* a prompt that is too long is named by whoever runs it */
+    if (w->most < 1) w->most = 1; /* running a prompt that is too long reports it */
     out->tokens = cgam_alloc(g->env, (size_t)w->most, sizeof *out->tokens);
     return out->tokens ? append_piece(g, w, "") : cgam_fail_nomem(g->env, "a text");
 }

@@ -21,7 +21,7 @@ enum { ALIGN = 32 };
 /* Bytes of a value by its type; 0: a text or an array. */
 static const int value_bytes[CGAM_GGUF_KINDS] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 
-/* ggml's types: numbers in a block, and its bytes. Those that are missing were withdrawn, or came later. */
+/* ggml's types: numbers and bytes of a block. Missing types were withdrawn or are newer. */
 static const struct {
     uint16_t numbers, bytes;
 } blocks[] = {
@@ -228,7 +228,7 @@ static int dtype_of(uint32_t type)
     return type == 0 ? CGAM_F32 : type == 1 ? CGAM_F16 : type == 30 ? CGAM_BF16 : -1;
 }
 
-/* begin is the offset within the data until the place where the data start is known. */
+/* begin is the offset within the data until the start of the data is known. */
 static cgam_status read_tensor(reader *r, cgam_gguf_tensor *t)
 {
     cgam_gguf_text name;

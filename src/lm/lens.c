@@ -1,4 +1,4 @@
-/* lens.c: states to scores, many at a time, and how widely the scores are spread.
+/* lens.c: states to scores, many at a time, and the spread of the scores.
  *
  * With m the largest score and A, B, C the sums over the vocabulary of e^(s-m), (s-m) e^(s-m) and
  * e^(2(s-m)):  entropy = log A - B/A,  sum p^2 = C / A^2. */
@@ -143,7 +143,7 @@ double cgam_lens_row_norm(const cgam_lens *lens, cgam_lens_kind kind, int64_t to
     return sqrt(square);
 }
 
-/* What is taken off a state before it is weighed. */
+/* The mean subtracted from a state before it is weighted. */
 static double mean_of_state(const cgam_lens *lens, cgam_lens_kind kind, const float *h)
 {
     double sum = 0;
@@ -182,7 +182,7 @@ typedef struct lens_product {
     int64_t count;
     const float *x; /* [count, width] */
     float *out;     /* [count, vocab] */
-    float keep;     /* 1: out holds what the products are added to */
+    float keep;     /* 1: adds the products to out */
 } lens_product;
 
 static cgam_status score_rows(void *arg, int64_t i)
@@ -283,7 +283,7 @@ typedef struct state_reading {
     const int32_t *target;
     int64_t n_tokens;
     const int32_t *tokens;
-    cgam_spread *spread; /* or answer: one of them is asked for */
+    cgam_spread *spread; /* either spread or answer is requested */
     cgam_answer *answer;
 } state_reading;
 
@@ -304,7 +304,7 @@ static cgam_status read_state(void *arg, int64_t i)
         cgam_softmax_take(&all, 1, (double)s[k]);
         rank += s[k] > s[y] || (s[k] == s[y] && k < y);
     }
-    double mass = 0; /* of the tokens asked about */
+    double mass = 0; /* of the given tokens */
     for (int64_t k = 0; k < job->n_tokens; k++)
         if (job->tokens[k] >= 0) mass += exp((double)s[job->tokens[k]] - all.top);
     mass /= all.sum;
@@ -366,7 +366,7 @@ static void weigh_rows(float *Z, int64_t rows, int64_t width, const float *gain,
     }
 }
 
-/* Rows to the wanted type, in place: narrow types never overtake what is still to be read. */
+/* Converts rows to the requested type, in place: writes never pass the rows still to be read. */
 static cgam_status narrow_rows(cgam_env *env, float *Z, int64_t rows, int64_t width,
                                cgam_dtype dtype)
 {
@@ -403,7 +403,7 @@ cgam_status cgam_lm_bank(cgam_lm *lm, cgam_lens_kind lens, cgam_dtype dtype, cga
     if (status == CGAM_OK) status = narrow_rows(env, Z, info.vocab, info.width, dtype);
     if (status == CGAM_OK) status = cgam_bank_new(env, Z, dtype, info.vocab, info.width, NULL, out);
     cgam_free(env, norm);
-    if (status == CGAM_OK) (*out)->owned = Z; /* goes with the bank */
+    if (status == CGAM_OK) (*out)->owned = Z; /* freed with the bank */
     else cgam_free(env, Z);
     return status;
 }

@@ -46,7 +46,7 @@ static cgam_status look_layer(void *arg, int64_t l)
         kl += exp(f) * (f - ((double)s[k] - log_sum));
         rank += s[k] > s[y] || (s[k] == s[y] && k < y);
     }
-    /* A sum of terms of both signs: rounding may leave it below zero where the two are alike. */
+    /* A sum of terms of both signs: rounding may make it negative if the two are nearly equal. */
     job->cells[l] = (cgam_lens_cell){exp(cgam_softmax_entropy(&x)), fmax(kl, 0), rank};
     top_words(n, s, job->top, log_sum, job->words + l * job->top);
     return CGAM_OK;

@@ -1,4 +1,4 @@
-/* llama_capture.c: prompts in batches through libllama, and what is handed over.
+/* llama_capture.c: runs prompts in batches through libllama, and passes on the results.
  *
  * Prompts of a batch are sequences 1, 2, ... of one cache; what all prompts begin with is computed
  * once as sequence 0, what a stem begins with as the sequence of its first prompt, and the others are
@@ -24,7 +24,7 @@ cgam_lm_observe_opts cgam_lm_observe_opts_default(void)
     return (cgam_lm_observe_opts){.run = cgam_lm_capture_opts_default(), .states = true};
 }
 
-/* ---- What is wanted ------------------------------------------------------------------------ */
+/* ---- Requested rows ------------------------------------------------------------------------ */
 int64_t cgam_running_from(const cgam_running *r, int64_t i)
 {
     if (r->opts->from) return r->opts->from[i];
@@ -88,7 +88,7 @@ void cgam_running_tell(const cgam_running *r, const char *what, double done)
                                           .seconds_left = NAN});
 }
 
-/* A model whose weights or header are damaged computes no numbers; what is made of those is worse than nothing. */
+/* A model with damaged weights or header computes NaN or infinities; results from them would be meaningless. */
 static cgam_status not_finite(const cgam_lm *lm)
 {
     return cgam_fail(
@@ -102,7 +102,7 @@ cgam_status cgam_running_hand(const cgam_running *r, const cgam_lm_span *span)
     const cgam_lm_info *info = &r->lm->info;
     int64_t states = span->states ? r->layers_count * span->count * info->width : 0;
     int64_t scores = span->scores ? span->count * info->vocab : 0;
-    float zero = 0; /* of what is finite: 0 times it */
+    float zero = 0; /* 0 times a finite number */
     for (int64_t i = 0; i < states; i++) zero += 0.0F * span->states[i];
     for (int64_t i = 0; i < scores; i++) zero += 0.0F * span->scores[i];
     if (zero != 0) return not_finite(r->lm);
@@ -111,12 +111,11 @@ cgam_status cgam_running_hand(const cgam_running *r, const cgam_lm_span *span)
 
 typedef struct handing {
     cgam_running *r;
-    float *states,
-        *scores;  /* [layers, CGAM_PIECE, d], [CGAM_PIECE, vocab] as they are handed over */
-    int64_t done; /* tokens */
+    float *states, *scores; /* [layers, CGAM_PIECE, d], [CGAM_PIECE, vocab] as passed on */
+    int64_t done;           /* tokens */
 } handing;
 
-/* Outputs [begin, end) of a piece, which are of one sequence, to prompt `which`. */
+/* Passes outputs [begin, end) of a piece, all of one sequence, to prompt `which`. */
 static cgam_status hand_over(handing *h, cgam_decoder *d, int64_t which, int64_t begin, int64_t end)
 {
     const cgam_running *r = h->r;
@@ -126,7 +125,7 @@ static cgam_status hand_over(handing *h, cgam_decoder *d, int64_t which, int64_t
     if (begin == end) return CGAM_OK;
     cgam_lm_span span = {
         .which = which, .first = d->row[d->from + d->output[begin]].position, .count = end - begin};
-    bool whole = span.count == d->outputs; /* they need not be brought together */
+    bool whole = span.count == d->outputs; /* no copy is needed */
     for (int64_t l = 0; l < r->layers_count && !whole; l++)
         memcpy(h->states + l * span.count * width, d->states + (l * d->outputs + begin) * width,
                (size_t)(span.count * width) * sizeof *h->states);
@@ -140,7 +139,7 @@ static cgam_status hand_over(handing *h, cgam_decoder *d, int64_t which, int64_t
     return cgam_running_hand(r, &span);
 }
 
-/* What a piece has finished; what several prompts begin with is each one's. */
+/* Passes on the results of a piece; a shared prefix goes to each of its prompts. */
 static cgam_status hand_over_piece(void *user, cgam_decoder *d)
 {
     handing *h = user;
@@ -167,7 +166,7 @@ static cgam_status hand_over_piece(void *user, cgam_decoder *d)
     return status;
 }
 
-/* The first token of stem s that any of its prompts wants; of all prompts, where s is NULL. */
+/* The first token of stem s that any of its prompts requests; of all prompts if s is NULL. */
 static int64_t wanted_from(const cgam_running *r, const cgam_stem *s)
 {
     int64_t from = INT64_MAX;
@@ -273,7 +272,7 @@ void cgam_running_next(const cgam_running *r, int64_t c, int64_t k, const float 
 
 typedef struct tails {
     cgam_running *r;
-    int64_t *candidate; /* [sequences] of the tails in flight */
+    int64_t *candidate; /* [sequences] candidates of the current tails */
     int64_t first;      /* the sequence of the first of them */
     int64_t done;
 } tails;
@@ -296,7 +295,7 @@ static cgam_status take_scores(void *user, cgam_decoder *d)
     return CGAM_OK;
 }
 
-/* The candidates of a batch's prompts, as many at once as there are sequences and room for. */
+/* Runs the candidates of a batch's prompts, as many at once as sequences and cells allow. */
 static cgam_status run_tails(tails *t, cgam_decoder *d, int64_t b)
 {
     const cgam_running *r = t->r;
@@ -351,7 +350,7 @@ static cgam_status score_by_llama(cgam_running *r)
 }
 
 /* ---- The calls ---------------------------------------------------------------------------- */
-/* Tokens of a batch: as asked for, or what suits the engine. */
+/* Tokens of a batch: as requested, or suited to the engine. */
 static cgam_status choose_batch(const cgam_running *r, int64_t *tokens)
 {
     enum { BATCH = 512, BATCH_EXACT = 2048, BATCH_EXACT_LEAST = 64, BATCH_MAX = 1 << 16 };
@@ -363,7 +362,7 @@ static cgam_status choose_batch(const cgam_running *r, int64_t *tokens)
                          (long long)o->batch_tokens, BATCH_MAX);
     *tokens = o->batch_tokens > 0 ? o->batch_tokens : BATCH;
     if (o->batch_tokens == 0 && o->exact) {
-        /* every batch computes what is shared anew: it has at least as many tokens of its own */
+        /* every batch recomputes the shared tokens, so it has at least as many further ones */
         double least = (double)cgam_running_shared(r);
         *tokens = (int64_t)fmin(BATCH_EXACT, fmax(fmax(BATCH_EXACT_LEAST, least),
                                                   work / (2 * (double)r->lm->info.parameters + 1)));

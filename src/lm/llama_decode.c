@@ -34,7 +34,7 @@ static int64_t layer_of(const cgam_decoder *d, const char *name)
     return *end == '\0' && k >= 0 && k < d->lm->info.layers ? k + 1 : -1;
 }
 
-/* Whether this is the sum of a layer and the adapter's vector. */
+/* Is this tensor the sum of a layer and the adapter's vector? */
 static bool has_adapter(const cgam_decoder *d, const struct ggml_tensor *t)
 {
     if (!d->adapted || t->op != GGML_OP_ADD) return false;
@@ -54,7 +54,7 @@ static bool is_edited(const cgam_decoder *d, int64_t layer, const struct ggml_te
     return !has_adapter(d, t);
 }
 
-/* Row k of a tensor is this row of the piece. */
+/* The row of the piece that row k of a tensor holds. */
 static int64_t row_at(const cgam_decoder *d, const struct ggml_tensor *t, int64_t k)
 {
     return t->ne[1] == d->tokens ? k : d->output[k];
@@ -73,7 +73,7 @@ static void edit_tensor(cgam_decoder *d, int64_t layer, struct ggml_tensor *t)
     }
 }
 
-/* Rows with an output, as many at once as lie side by side. */
+/* Copies rows with an output, adjacent rows at once. */
 static void copy_states(cgam_decoder *d, int64_t layer, const struct ggml_tensor *t)
 {
     int64_t width = d->lm->info.width, L = d->lm->info.layers;
@@ -112,7 +112,7 @@ static bool on_tensor(struct ggml_tensor *t, bool ask, void *user)
     }
     if (edited) edit_tensor(d, layer, t);
     if (kept) copy_states(d, layer, t);
-    return layer <= L || d->o.scores; /* nobody reads what comes after the norm */
+    return layer <= L || d->o.scores; /* results after the norm are not read */
 }
 
 /* libllama's own final norm of the first output, against ours of its last layer: the same tensor,
@@ -150,7 +150,7 @@ void cgam_decoder_close(cgam_decoder *d)
                   d->states, d->normed, d->edit, d->shown, d->gain, d->bias);
 }
 
-/* Asked by libllama after every product. */
+/* Called by libllama after every product. */
 static bool is_interrupted(void *env) { return cgam_interrupted(env); }
 
 static cgam_status alloc_batch(cgam_decoder *d)
@@ -158,7 +158,7 @@ static cgam_status alloc_batch(cgam_decoder *d)
     cgam_env *env = d->lm->env;
     size_t n = (size_t)d->o.capacity, width = (size_t)d->lm->info.width;
     size_t L = (size_t)d->lm->info.layers;
-    size_t layers = (size_t)d->o.layers_count + 1; /* one more, so that it is never nothing */
+    size_t layers = (size_t)d->o.layers_count + 1; /* one more, so that it is never 0 */
     cgam_status status = cgam_alloc_all(
         env, "a batch of prompts", CGAM_ARRAY(d->row, n), CGAM_ARRAY(d->token, n),
         CGAM_ARRAY(d->pos, n), CGAM_ARRAY(d->n_seq, n), CGAM_ARRAY(d->seq, n),
@@ -172,7 +172,7 @@ static cgam_status alloc_batch(cgam_decoder *d)
     return CGAM_OK;
 }
 
-/* One vector a layer, from layer 2 on, as the adapter takes them. */
+/* One vector a layer, from layer 2 on, as the adapter expects them. */
 static cgam_status set_adapter(cgam_decoder *d)
 {
     const cgam_edit_plan *plan = d->o.plan;
@@ -191,13 +191,13 @@ static cgam_status set_adapter(cgam_decoder *d)
         d->lm->f->llama_set_adapter_cvec(d->context, data, (size_t)((L - 1) * width),
                                          (int32_t)width, (int32_t)from - 1, (int32_t)to - 1);
     cgam_free(d->lm->env, data);
-    d->adapted = code == 0; /* where it is not, the callback writes */
+    d->adapted = code == 0; /* otherwise the callback writes */
     return CGAM_OK;
 }
 
 static cgam_status decode_piece(cgam_decoder *d, int64_t from, int64_t tokens);
 
-/* Edits of layer 0 must fall on the tensor that block 1 reads, which only a look at the graph tells. */
+/* Edits of layer 0 must change the tensor that block 1 reads. Only the graph shows which one that is. */
 static cgam_status find_embedding(cgam_decoder *d)
 {
     const cgam_edit_plan *plan = d->o.plan;
@@ -272,7 +272,7 @@ void cgam_decoder_append(cgam_decoder *d, const int32_t *tokens, int64_t count, 
     }
 }
 
-/* Every layer whose states or edits are wanted must have come by. */
+/* Fails unless every layer with requested states or edits was seen. */
 static cgam_status check_shown(const cgam_decoder *d)
 {
     const cgam_lm_info *info = &d->lm->info;
@@ -297,7 +297,7 @@ static cgam_status decode_piece(cgam_decoder *d, int64_t from, int64_t tokens)
     for (int64_t k = 0; k < tokens; k++)
         if (d->logits[from + k]) d->output[d->outputs++] = k;
     d->wanted = d->outputs > 0;
-    if (!d->wanted) { /* libllama wants an output in every batch of some models */
+    if (!d->wanted) { /* libllama requires an output in every batch of some models */
         d->logits[from + tokens - 1] = 1;
         d->output[d->outputs++] = tokens - 1;
     }

@@ -76,7 +76,7 @@ typedef struct products {
     int64_t count;
     const float *x; /* [count, columns] */
     weight_product *product;
-    int64_t rows; /* of a matrix, to be multiplied at once */
+    int64_t rows; /* of a matrix, multiplied at once */
     bool add;
 } products;
 
@@ -194,7 +194,7 @@ static cgam_status multiply_weights(cgam_exact *p, int64_t layer, const float *x
     return multiply_all(&(products){p, p->tokens, x, to, 0, add}, matrices);
 }
 
-/* What is done to the tokens of a panel before matrices multiply them. */
+/* Prepares the tokens of a panel before matrices multiply them. */
 typedef struct laying {
     cgam_exact *p;
     int64_t count, columns;
@@ -291,9 +291,9 @@ typedef struct sight {
     int64_t count;
 } sight;
 
-enum { DEPTH = 4 }; /* a segment, what it continues, what that continues .. */
+enum { DEPTH = 4 }; /* a segment, the one it continues, and so on */
 
-/* Row `position` of a sequence of the cache, in the block in hand. */
+/* Row `position` of a sequence of the cache, in the current block. */
 static int64_t cache_row(const cgam_exact *p, int64_t sequence, int64_t position)
 {
     const cgam_exact_cache *c = &p->cache;
@@ -314,7 +314,7 @@ static void cache_keys(cgam_exact *p)
         }
 }
 
-/* What a segment sees, first tokens first; its own rows are the last of them. */
+/* Collects the rows that a segment sees, in the order of tokens; its own rows come last. */
 static int gather_keys(const cgam_exact *p, const cgam_exact_segment *seg, sight *out)
 {
     int64_t kd = p->s.heads_kv * p->s.head;
@@ -333,7 +333,7 @@ static int gather_keys(const cgam_exact *p, const cgam_exact_segment *seg, sight
     return n;
 }
 
-/* Row t sees all before the segment, itself and what came before it there. */
+/* Row t sees all rows before the segment, and rows up to itself within it. */
 static void softmax_row(float *row, int64_t seen, int64_t width)
 {
     float top = row[0], sum = 0;
@@ -374,7 +374,7 @@ static cgam_status attend_head(void *arg, int64_t item)
     return CGAM_OK;
 }
 
-/* What happens to x after a layer. */
+/* Applies the edits of x after a layer. */
 static void apply_edits(cgam_exact *p, int64_t layer)
 {
     if (!p->plan || !p->plan->any || !p->plan->layer[layer]) return;

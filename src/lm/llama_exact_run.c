@@ -1,4 +1,4 @@
-/* llama_exact_run.c: prompts through the plain pass, a batch at a time.
+/* llama_exact_run.c: runs prompts through the plain pass, a batch at a time.
  *
  * Segment 0 of a batch is what all prompts begin with, 1 .. count are its prompts; then come what the
  * stems begin with, which continue segment 0 and are continued by their prompts, and candidates, which
@@ -7,20 +7,20 @@
 
 #include <string.h>
 
-enum { AT_ONCE = 64 }; /* tokens handed over together, and whose scores are held */
+enum { AT_ONCE = 64 }; /* tokens passed on together, and whose scores are held */
 
 typedef struct exact_batch {
     cgam_running *r;
     cgam_exact p;
-    float *states; /* [layers, rows_max, d] of the rows of the batch that are wanted */
-    int64_t *rows; /* [tokens_max] which they are */
-    int64_t *slot; /* [tokens_max] a row's place among them */
+    float *states; /* [layers, rows_max, d] of the requested rows of the batch */
+    int64_t *rows; /* [tokens_max] the requested rows */
+    int64_t *slot; /* [tokens_max] a row's index among them */
     int64_t wanted;
-    int64_t *from;               /* [segments but candidates] the first token wanted of each */
+    int64_t *from;               /* [segments but candidates] the first requested token of each */
     int64_t tails;               /* the first segment that is a candidate */
     float *span_states, *scores; /* [layers, AT_ONCE, d], [AT_ONCE, vocab] */
-    int64_t held[AT_ONCE]; /* rows whose scores are there, in the order they are handed over */
-    int64_t held_count, held_at; /* how many; the first that has not been */
+    int64_t held[AT_ONCE];       /* rows whose scores are held, in the order they are passed on */
+    int64_t held_count, held_at; /* their count; the first not yet passed on */
     int64_t done;
 } exact_batch;
 
@@ -31,7 +31,7 @@ static void empty_batch(exact_batch *b)
     cgam_free_all(env, b->states, b->rows, b->slot, b->from, b->span_states, b->scores);
 }
 
-/* The most rows that are wanted of one batch. */
+/* The most rows requested of one batch. */
 static int64_t most_wanted(const cgam_running *r)
 {
     const cgam_packing *k = &r->packing;
@@ -116,7 +116,7 @@ static void add_candidates(exact_batch *b, int64_t count)
     }
 }
 
-/* The rows whose states are wanted: those of segment 0 and of stems from where any prompt wants them. */
+/* Lists the requested rows: those of segment 0 and of stems from the first token that any prompt requests. */
 static void list_wanted(exact_batch *b, int64_t count)
 {
     const cgam_running *r = b->r;
@@ -173,7 +173,7 @@ static cgam_status run_blocks(exact_batch *b, int64_t fresh)
     return status;
 }
 
-/* The first row of segment g that its prompt wants, and how many follow with it. */
+/* The first row of segment g that its prompt requests, and the count of rows from there. */
 static int64_t own_rows(const exact_batch *b, int64_t g, int64_t *count)
 {
     const cgam_exact_segment *seg = &b->p.segment[g];
@@ -208,7 +208,7 @@ static cgam_status score_rows(exact_batch *b, int64_t g, int64_t n, int64_t firs
     return status;
 }
 
-/* Tokens of segment g to prompt `which`, from the first that it wants. */
+/* Passes tokens of segment g to prompt `which`, from the first that it requests. */
 static cgam_status hand_over(exact_batch *b, int64_t g, int64_t which, int64_t prompts)
 {
     const cgam_running *r = b->r;
@@ -244,7 +244,7 @@ static cgam_status hand_over_all(exact_batch *b, int64_t count)
     return status;
 }
 
-/* Who asked for the scores of a row: a prompt (token 0 of its candidates), or a candidate. */
+/* The user of a row's scores: a prompt (token 0 of its candidates), or a candidate. */
 typedef struct asker {
     int64_t prompt, candidate, token;
 } asker;

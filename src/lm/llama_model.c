@@ -1,4 +1,4 @@
-/* llama_model.c: a GGUF file as a model - what it says of itself, its words, its matrices. */
+/* llama_model.c: a GGUF file as a model: its description, vocabulary and matrices. */
 #include "io/file.h"
 #include "lm/cache.h"
 #include "lm/llama.h"
@@ -84,7 +84,7 @@ void cgam_weights_get(const cgam_weights *w, int64_t begin, int64_t count, float
         cgam_weights_part(w, begin + i, 0, w->columns, out + i * w->columns);
 }
 
-/* What the lens needs must be in the file and have the model's shape. */
+/* Fails unless the tensors that the lens needs are in the file and have the model's shape. */
 static cgam_status survey_tensors(cgam_lm *lm)
 {
     cgam_lm_info *info = &lm->info;
@@ -206,7 +206,7 @@ cgam_status cgam_lm_sha256(cgam_lm *lm, const char **out)
     return CGAM_OK;
 }
 
-/* special: special tokens in the text are what they are. */
+/* special: parse special tokens in the text. */
 static cgam_status tokenize_text(cgam_lm *lm, const char *text, bool begin, bool special,
                                  int32_t **out, int64_t *count)
 {
@@ -216,7 +216,7 @@ static cgam_status tokenize_text(cgam_lm *lm, const char *text, bool begin, bool
     if (length > 1 << 24)
         return cgam_fail(lm->env, CGAM_E_ARG, "a text of %zu bytes is too long to tokenize",
                          length);
-    /* Most often a token has a byte or more; where it does not, libllama says how many there are. */
+    /* A token usually has at least one byte; otherwise libllama returns the count needed. */
     int32_t capacity = (int32_t)length + 8, n = -1;
     for (int turn = 0; turn < 2 && n < 0 && capacity > 0; turn++) {
         cgam_free(lm->env, *out);
@@ -280,7 +280,7 @@ cgam_status cgam_lm_unembedding(cgam_lm *lm, float *Z)
     return status;
 }
 
-/* A vector of the file that may be missing: zeros then. */
+/* Reads a vector of the file; fills in zeros if it is missing. */
 static cgam_status read_optional(cgam_lm *lm, const char *name, int64_t size, float *out,
                                  bool *there)
 {
@@ -377,7 +377,7 @@ cgam_status cgam_lm_chat_tokens(cgam_lm *lm, const char *text, int32_t **out, in
 {
     cgam_status status = tokenize_text(lm, text, true, true, out, length);
     int32_t *tokens = *out;
-    /* templates that write the first token themselves leave two of it */
+    /* a template that writes the first token itself makes it appear twice */
     if (*length > 1 && tokens[0] == tokens[1] && tokens[0] == lm->f->llama_vocab_bos(lm->vocab))
         memmove(tokens, tokens + 1, (size_t)-- * length * sizeof *tokens);
     return status;

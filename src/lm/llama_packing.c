@@ -10,7 +10,7 @@
 
 enum { WORTH_SHARING = 4 }; /* tokens */
 
-/* How many tokens, `most` at most, two prompts begin with alike; each keeps one of its own. */
+/* The number of leading tokens that two prompts share, at most `most`; each keeps one unshared token. */
 static int64_t common_tokens(const cgam_running *r, int64_t a, int64_t b, int64_t most)
 {
     const cgam_lm_prompt *p = &r->prompts[a], *q = &r->prompts[b];
@@ -29,7 +29,7 @@ int64_t cgam_running_shared(const cgam_running *r)
     return shared < WORTH_SHARING ? 0 : shared;
 }
 
-/* Prompts that go together in any case, and what they cost. */
+/* Prompts that always go together, and their cost. */
 typedef struct unit {
     cgam_stem stem;
     int64_t tokens;

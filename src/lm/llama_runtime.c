@@ -1,4 +1,4 @@
-/* llama_runtime.c: where libllama is, and its functions. */
+/* llama_runtime.c: finds libllama and loads its functions. */
 #include "lm/cache.h"
 #include "lm/llama.h"
 #include "lm/model.h"
@@ -13,13 +13,13 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static cgam_llama table;
 static bool loaded;
-static _Thread_local char complaint[256]; /* libllama complains on the thread that asked it */
+static _Thread_local char complaint[256]; /* libllama reports errors on the calling thread */
 
 const char *cgam_llama_complaint(void) { return complaint; }
 
 void cgam_llama_complaint_reset(void) { complaint[0] = '\0'; }
 
-/* The first complaint names the cause; those after it say only that things failed. */
+/* The first message names the cause; later ones only say that something failed. */
 static void on_log(enum ggml_log_level level, const char *text, void *user)
 {
     (void)user;
@@ -133,7 +133,7 @@ static cgam_status load_library(cgam_env *env)
     }
     t.llama_log_set(on_log, NULL);
     t.ggml_log_set(on_log, NULL);
-    /* Structures come back by value; a library of another version would fill them askew. */
+    /* Structs are returned by value; another version of the library could have another layout. */
     struct llama_context_params p = t.llama_context_default_params();
     struct llama_model_params m = t.llama_model_default_params();
     if (p.n_ctx != 512 || p.n_seq_max != 1 || p.type_k != GGML_TYPE_F16 ||

@@ -1,4 +1,4 @@
-/* llama_stream.c: a cache of keys and values for each text, so that a token more costs one token. */
+/* llama_stream.c: a cache of keys and values for each text, so that appending a token computes only one token. */
 #include "lm/exact.h"
 #include "lm/llama_decode.h"
 #include "lm/stream.h"
@@ -11,9 +11,9 @@ struct cgam_stream {
     int64_t *length;   /* [count] tokens so far */
     float *scores;     /* [count, vocab] */
     float *made;       /* the same in the order of a batch; the plain pass alone */
-    int32_t *sequence; /* [count] libllama's of each text; 0 is what all begin with */
+    int32_t *sequence; /* [count] libllama's sequence of each text; 0 is the shared prefix */
     cgam_edit_plan plan;
-    bool exact, opened; /* which engine; whether it is to be closed */
+    bool exact, opened; /* the engine is the plain pass; it must be closed */
     cgam_decoder decoder;
     cgam_exact pass;
 };
@@ -47,7 +47,7 @@ static cgam_status copy_scores_of_piece(void *user, cgam_decoder *d)
     return CGAM_OK;
 }
 
-/* How prompts are run: all of them, each one's last token wanted. */
+/* A run of all prompts that requests each one's last token. */
 static cgam_running running_of(const cgam_stream *s, const cgam_lm_prompt *prompts,
                                const cgam_lm_observe_opts *o)
 {

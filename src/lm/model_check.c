@@ -26,7 +26,7 @@ typedef struct vocabulary {
     tokenizer_kind reading;
     uint64_t count;
     cgam_gguf_text *text; /* [count] */
-    bool byte[256];       /* there is a token for it */
+    bool byte[256];       /* true if the byte has a token */
 } vocabulary;
 
 static cgam_status reject_tokens(const vocabulary *v, const char *key, const char *why)
@@ -40,7 +40,7 @@ static cgam_status reject_token(const vocabulary *v, const char *key, uint64_t i
                      (unsigned long long)i, why);
 }
 
-/* An array of that name and kind; NULL, with *status, where it is another thing. */
+/* An array of that name and kind; NULL, with *status set, if it is something else. */
 static const cgam_gguf_value *array_of(const vocabulary *v, const char *key, cgam_gguf_kind kind,
                                        cgam_status *status)
 {
@@ -52,7 +52,7 @@ static const cgam_gguf_value *array_of(const vocabulary *v, const char *key, cga
     return NULL;
 }
 
-/* Bytes of the first letter of UTF-8, 0: it is none. */
+/* Bytes of the first UTF-8 character; 0 if invalid. */
 static size_t utf8_letter(const uint8_t *s, size_t left)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -73,7 +73,7 @@ static bool is_utf8(cgam_gguf_text text)
     return true;
 }
 
-/* Which byte "<0x0A>" is; -1: none. */
+/* The byte that a text like "<0x0A>" names; -1 if it names none. */
 static int byte_of(cgam_gguf_text text)
 {
     static const char digits[] = "0123456789ABCDEF";
@@ -90,7 +90,7 @@ static bool same_text(cgam_gguf_text a, cgam_gguf_text b)
     return a.length == b.length && memcmp(a.at, b.at, a.length) == 0;
 }
 
-/* No text twice, by a table of hashes under a key of chance, which nobody can crowd. */
+/* Fails if a text occurs twice. Uses a hash table with a random key, so that no file can force collisions. */
 static cgam_status check_differ(const vocabulary *v)
 {
     uint8_t key[crypto_shorthash_KEYBYTES];
@@ -103,7 +103,7 @@ static cgam_status check_differ(const vocabulary *v)
     for (uint64_t i = 0; i < v->count && status == CGAM_OK; i++) {
         uint64_t at;
         cgam_gguf_text text = v->text[i];
-        if (text.length == 0) continue; /* libllama gives it a name of its own */
+        if (text.length == 0) continue; /* libllama makes up a name for it */
         crypto_shorthash((uint8_t *)&at, (const uint8_t *)text.at, text.length, key);
         for (at &= capacity - 1; table[at]; at = (at + 1) & (capacity - 1))
             if (same_text(v->text[table[at] - 1], text)) {
@@ -185,7 +185,7 @@ static cgam_status check_merges(const vocabulary *v)
     return status;
 }
 
-/* What a tokenizer of t5 begins with: the size of a table, the table, and texts that end by a zero. */
+/* The character map of a t5 tokenizer: the size of a table, the table, and zero-terminated texts. */
 static cgam_status check_charsmap(const vocabulary *v)
 {
     const cgam_gguf_value *map = cgam_gguf_find(v->g, "tokenizer.ggml.precompiled_charsmap");
@@ -309,7 +309,7 @@ const cgam_gguf_value *cgam_model_value(const cgam_gguf *g, const char *key)
     return cgam_gguf_find(g, name);
 }
 
-/* Item i, or the one there is for all; `otherwise` where there is none. */
+/* Item i, or the single item for all; `otherwise` if the key is absent. */
 static double number_of(const model_checking *c, const char *key, uint64_t i, double otherwise)
 {
     const cgam_gguf_value *v = cgam_model_value(c->g, key);
@@ -366,7 +366,7 @@ static cgam_status check_finite(const model_checking *c)
     return CGAM_OK;
 }
 
-/* Heads of every layer divide what they share. */
+/* Checks that the heads of every layer divide the sizes that they share. */
 static cgam_status check_heads(const model_checking *c)
 {
     double width = number_of(c, "embedding_length", 0, 0),
@@ -408,13 +408,13 @@ static cgam_status check_counts(const model_checking *c)
     return CGAM_OK;
 }
 
-/* ggml multiplies by no matrix of such numbers: what it rounds activations to (Q8_1, Q8_K), whole numbers and doubles. */
+/* ggml cannot multiply by matrices of these types: its types of activations (Q8_1, Q8_K), integers and doubles. */
 static bool no_weight(uint32_t type)
 {
     return type == 9 || type == 15 || (type >= 24 && type <= 28);
 }
 
-/* Data in blocks that ggml knows, at addresses that it can read. */
+/* Checks that data are in blocks that ggml knows, at addresses that it can read. */
 static cgam_status check_tensors(const model_checking *c)
 {
     if (c->g->count == 0) return cgam_fail(c->env, CGAM_E_FORMAT, "%s: no tensors", c->name);

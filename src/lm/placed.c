@@ -15,7 +15,7 @@ struct cgam_placed {
     int count;
     cgam_layout *layouts; /* [count] */
     uint64_t *begins;     /* [count] in the file */
-    int64_t left;         /* elements to come */
+    int64_t left;         /* elements not yet written */
 };
 
 void cgam_placed_abandon(cgam_placed *p)

@@ -15,7 +15,7 @@ static inline int64_t cgam_scores_top(const float *scores, int64_t vocab)
     return top;
 }
 
-/* All sums of it, relative to the largest score. */
+/* The sums of the softmax, relative to the largest score. */
 static inline cgam_softmax cgam_scores_softmax(const float *scores, int64_t vocab)
 {
     cgam_softmax all = cgam_softmax_from((double)scores[cgam_scores_top(scores, vocab)]);

@@ -1,4 +1,4 @@
-/* stream.h: texts that grow by a token at a time, on either engine. */
+/* stream.h: texts that grow one token at a time, on either engine. */
 #ifndef CGAM_SRC_LM_STREAM_H
 #define CGAM_SRC_LM_STREAM_H
 
@@ -16,13 +16,13 @@ typedef struct cgam_stream_opts {
 } cgam_stream_opts;
 enum { CGAM_STREAMS_MAX = 32 };
 
-/* Runs the prompts. Gives *out; cgam_stream_close. */
+/* Runs the prompts. Free *out with cgam_stream_close. */
 CGAM_NODISCARD cgam_status cgam_stream_open(cgam_lm *lm, const cgam_stream_opts *opts,
                                             cgam_stream **out);
 void cgam_stream_close(cgam_stream *stream); /* NULL is fine */
-/* The scores [vocab] of what follows text i; they are the stream's until the next step. */
+/* The scores [vocab] of the next token of text i. The stream owns them; valid until the next step. */
 const float *cgam_stream_scores(const cgam_stream *stream, int64_t i);
-/* Appends tokens[i] to every text that is alive[i] and runs it. */
+/* Appends tokens[i] to every text i with alive[i], and runs it. */
 CGAM_NODISCARD cgam_status cgam_stream_step(cgam_stream *stream, const int32_t *tokens,
                                             const bool *alive);
 

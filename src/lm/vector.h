@@ -13,19 +13,19 @@ struct cgam_vector {
     float *data; /* [rows, width] */
 };
 
-/* The vectors in the bytes of a control-vector file; `name` stands for it in messages. */
+/* Reads the vectors from the bytes of a control-vector file; `name` is the file in messages. */
 CGAM_NODISCARD cgam_status cgam_vector_parse_gguf(cgam_env *env, const char *name,
                                                   const cgam_file *file, cgam_vector **out);
 
 double cgam_vector_norm(const cgam_vector *v, int64_t layer); /* 0 past the last row */
-/* CGAM_E_SHAPE with one line when the vector has another width than the model, or layers that it has
- * not; `name` is the vector in the message. */
+/* Fails with CGAM_E_SHAPE if the vector's width differs from the model's, or it has layers that the model lacks;
+`name` is the vector in the message. */
 CGAM_NODISCARD cgam_status cgam_vector_fits(const cgam_vector *v, const cgam_lm *lm,
                                             const char *name);
-/* cgam_vector_sum from "a.gguf:2,b.npy:-1"; a file without a factor has 1. */
+/* cgam_vector_sum from "a.gguf:2,b.npy:-1"; the default factor is 1. */
 CGAM_NODISCARD cgam_status cgam_vector_from(cgam_env *env, const char *list, cgam_vector **out);
 
-/* sum_i x[i] v[i]; all of one width, layers that some lack count as zeros. Gives *out. */
+/* *out = sum_i x[i] v[i]; equal widths, missing layers count as zeros. */
 CGAM_NODISCARD cgam_status cgam_vector_sum(cgam_env *env, int64_t count,
                                            const cgam_vector *const *v, const double *x,
                                            cgam_vector **out);
