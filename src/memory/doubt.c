@@ -66,10 +66,11 @@ static double underflow_at(const cgam_recall *plan, int64_t i)
 
 double cgam_doubt_scores(const cgam_recall *plan, const double *q, const double *c)
 {
-    double gates =
-        plan->opts.lambda * context_size(plan, c) * (plan->opts.W ? 1 : longest_row(plan));
-    double size = longest_row(plan) * norm(plan->bank->Z.d, q) + gates;
+    double row = longest_row(plan), lambda = plan->opts.lambda;
+    double size =
+        row * norm(plan->bank->Z.d, q) + lambda * context_size(plan, c) * (plan->opts.W ? 1 : row);
     double lost = CGAM_TINY * (1 + (plan->bank->scale ? plan->bank->scale_max : 0));
+    if (c && plan->opts.P) lost += lambda * row * CGAM_TINY; /* of P c */
     return product_error(plan) * size * CGAM_SLACK + lost;
 }
 

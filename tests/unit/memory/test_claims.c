@@ -180,4 +180,23 @@ TEST(a_query_beyond_the_range_is_no_fault_of_ours)
     }
 }
 
+/* Products of P c that underflow, brought back by long rows and by beta: the gap is 1000 / beta, and all scores are 0 as
+ * computed, so the winner is the wrong memory. */
+TEST(a_projection_that_underflows_is_counted_times_the_rows)
+{
+    double Z[4] = {1e150, 0, 0, 1e150}, P[4] = {1e-170, 0, 0, 1e-170};
+    double q[2] = {0}, c[2] = {-1e-160, 1e-160};
+    OWNED(cgam_bank) bank = object_copy(env, 2, 2, Z);
+    for (int level = CGAM_CERTIFY_USUAL; level <= CGAM_CERTIFY_FULL; level++) {
+        cgam_recall_opts o = cgam_recall_opts_default();
+        o.beta = 1e183;
+        o.P = P;
+        o.d_c = 2;
+        o.certify = (cgam_certify)level;
+        cgam_result x;
+        CHECK_STATUS(env, cgam_recall_once(bank, q, c, &o, &x));
+        assert_true(x.focus == 1 || !x.p_lower_bound_proved || x.p_lower_bound < 1e-9);
+    }
+}
+
 TEST_GROUP(set_up, tear_down)
