@@ -277,7 +277,7 @@ def axes(ax: Any) -> Any:
 
 
 def fields(struct: str) -> List[Tuple[str, str, str]]:
-    """Describes the fields of a struct: (name, kind, words) each. "recall_opts" are the options of a recall, "result" is
-    its answer; also "bank_info", "gate_info", "spectrum_info", "point", "anneal_point", "flow_report", .."""
+    """Describes the fields of a struct: (name, kind, words) each. "recall_opts" are the options of a recall, "result"
+    is its answer; also "bank_info", "gate_info", "spectrum_info", "point", "anneal_point", "flow_report", .."""
     rows: List[Tuple[str, str, str]] = _core.fields(struct)
     return rows

@@ -216,7 +216,9 @@ def hopfield_update(bank: "Bank", beta: float, xi: Any) -> Array:
 
 def hopfield_settle(bank: "Bank", beta: float, xi: Any, *, tol: Optional[float] = None,
                     max_iter: Optional[int] = None) -> Tuple[Array, int, float]:
-    """Iterates from xi: (fixed point (d,), iterations, last step). tol and max_iter: None = the defaults of a recall."""
+    """Iterates from xi: (fixed point (d,), iterations, last step).
+
+    tol and max_iter: None = the defaults of a recall."""
     if tol is None:
         tol = float(default("recall", "tol"))
     if max_iter is None:

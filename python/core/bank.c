@@ -1,8 +1,8 @@
 /* bank.c: banks over buffers and files. */
 #include "core.h"
 
-/* Rows of the view as the library wants them: two axes, elements side by side, rows apart by a whole
- * number of elements. errors are ValueErrors. */
+/* Checks that the rows of the view have the library's layout: two axes, adjacent elements, and a row stride
+ * of a whole number of elements. Otherwise sets a ValueError. */
 static int check_rows(const Py_buffer *v, cgam_dtype dtype, int64_t *stride)
 {
     const char *why = NULL;
@@ -24,7 +24,7 @@ static int check_rows(const Py_buffer *v, cgam_dtype dtype, int64_t *stride)
     return 0;
 }
 
-/* bank_new(array, dtype, normalize, threads): borrows the array as long as the bank lives. */
+/* bank_new(array, dtype, normalize, threads): borrows the array; the bank keeps it alive. */
 static PyObject *bank_new(PyObject *self, PyObject *args)
 {
     (void)self;

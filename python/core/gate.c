@@ -37,7 +37,7 @@ static PyObject *gate_info(PyObject *self, PyObject *object)
     return fields_dict(cgam_fields("gate_info"), &info);
 }
 
-/* Of a plan's A(alpha). */
+/* plan_gate(plan) -> gate_info of its A(alpha) */
 static PyObject *plan_gate(PyObject *self, PyObject *object)
 {
     (void)self;

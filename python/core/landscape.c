@@ -90,7 +90,7 @@ static PyObject *plan_branch(PyObject *self, PyObject *args)
     return answer;
 }
 
-/* -> what points of a landscape and of a branch are made of */
+/* -> layouts of the points of a landscape and of a branch */
 static PyObject *landscape_layouts(PyObject *self, PyObject *none)
 {
     (void)self, (void)none;

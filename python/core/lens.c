@@ -140,7 +140,7 @@ static PyObject *vector_load(PyObject *self, PyObject *args)
     return out;
 }
 
-/* vector_save(path, rows, width, data f32, hint or None) -> layers that had no place */
+/* vector_save(path, rows, width, data f32, hint or None) -> number of layers that the format cannot store */
 static PyObject *vector_save(PyObject *self, PyObject *args)
 {
     (void)self;

@@ -1,5 +1,4 @@
-/* lm.c: language models - tokens, states, text. One thread at a time may use a model;
- * the Python side sees to that. */
+/* lm.c: language models - tokens, states, text. Models are not thread-safe; the Python side holds a lock. */
 #include "core.h"
 
 #include <string.h>
@@ -126,7 +125,7 @@ static PyObject *piece(PyObject *self, PyObject *args)
     return PyBytes_FromString(cgam_lm_piece(lm, token, text, sizeof text));
 }
 
-/* ---- what a run needs ------------------------------------------------------------------------- */
+/* ---- inputs of a run -------------------------------------------------------------------------- */
 
 static const cgam_field edit_fields[] = {
     FIELD(cgam_lm_edit, scale, CGAM_REAL, DOUBLE),
@@ -170,8 +169,8 @@ static int edit_of(PyObject *words, Py_ssize_t i, cgam_lm_edit *e)
     return 0;
 }
 
-/* From (((layer, replace, where, from, to, scale), ..), vectors f32 [count, width]). out->edit is freed by
- * PyMem_Free, also after -1: an exception is set. */
+/* From (((layer, replace, where, from, to, scale), ..), vectors f32 [count, width]). Free out->edit
+ * with PyMem_Free, also after -1: an exception is set. */
 static int edits_of(const cgam_lm *lm, PyObject *pair, arrays *a, cgam_lm_edits *out)
 {
     PyObject *words, *vectors;
@@ -196,7 +195,7 @@ static int edits_of(const cgam_lm *lm, PyObject *pair, arrays *a, cgam_lm_edits 
     return 0;
 }
 
-/* Where the states of prompts go: out[which] [layers, tokens, width]. */
+/* Destination of the states of prompts: out[which] [layers, tokens, width]. */
 typedef struct collector {
     int64_t layers, width, count;
     Py_buffer *out;
@@ -220,7 +219,7 @@ static void release_all(Py_buffer *views, int64_t count)
     for (int64_t i = 0; i < count; i++) PyBuffer_Release(&views[i]);
 }
 
-/* Buffers of a list of arrays, of elements of so many bytes; how many were taken. */
+/* Acquires the buffers of a list of arrays with elements of `itemsize` bytes; returns how many it acquired. */
 static int64_t acquire_list(PyObject *list, Py_buffer *views, int flags, Py_ssize_t itemsize)
 {
     Py_ssize_t count = PyList_Size(list);

@@ -1,4 +1,4 @@
-/* module.c: the module itself - calls into the library, what a failure becomes, one env for all. */
+/* module.c: the module itself - calls into the library, exceptions for failures, the shared env. */
 #include "core.h"
 
 #include <dlfcn.h>
@@ -13,8 +13,8 @@ static atomic_int stopping;
 static struct sigaction python_handler;
 static unsigned long main_thread;
 
-/* Python's own handler only sets a flag and runs later, between bytecodes; so this one stops the library,
- * then calls Python's. */
+/* Python's handler only sets a flag that is read later, between bytecodes; so this handler stops the
+ * library, then calls Python's. */
 static void on_signal(int number, siginfo_t *info, void *context)
 {
     atomic_store(&stopping, 1);
@@ -49,8 +49,8 @@ static bool catch_signal(struct sigaction *old)
 }
 
 /* ---- BLAS ------------------------------------------------------------------------------------- */
-/* The library wants one thread of OpenBLAS, which NumPy may share with it: so it has one while a call
- * lasts, and NumPy's number otherwise. */
+/* The library requires OpenBLAS, which NumPy may share with it, to use one thread: it is set to one during
+ * a call and back to NumPy's number afterwards. */
 static struct {
     pthread_mutex_t lock;
     int calls, threads;
@@ -115,7 +115,7 @@ void call_end(call *c)
     call_end_brief(c);
     if (!c->catching) return;
     sigaction(SIGINT, &c->old, NULL);
-    atomic_store(&stopping, 0); /* Python knows, and raises when it comes to it */
+    atomic_store(&stopping, 0); /* Python's flag is set; Python raises KeyboardInterrupt later */
 }
 
 /* ---- failures --------------------------------------------------------------------------------- */
@@ -134,7 +134,7 @@ PyObject *raise_status(cgam_env *env, cgam_status status)
     if (!message[0]) snprintf(message, sizeof message, "%s", cgam_status_text(status));
     if (!raise_python) PyErr_SetString(PyExc_RuntimeError, message);
     else {
-        /* It may quote bytes of a file, or end within a character. */
+        /* The message may quote bytes of a file, or end within a character. */
         PyObject *said = PyUnicode_DecodeUTF8(message, (Py_ssize_t)strlen(message), "replace");
         PyObject *none =
             said ? PyObject_CallFunction(raise_python, "sN", cgam_status_name(status), said) : NULL;
@@ -147,7 +147,7 @@ PyObject *raise_status(cgam_env *env, cgam_status status)
 /* ---- envs ------------------------------------------------------------------------------------- */
 
 static env_box shared;
-static unsigned forks; /* how many lie behind this process */
+static unsigned forks; /* number of forks up to this process */
 
 env_box *env_take(int threads)
 {
@@ -161,7 +161,7 @@ env_box *env_take(int threads)
     opts.interrupted = interrupted;
     int before = blas.get ? blas.get() : 0;
     cgam_status status = cgam_env_new(&opts, &box->env);
-    if (before > 1) blas.set(before); /* the first env asks for one */
+    if (before > 1) blas.set(before); /* the first env sets it to one */
     if (status == CGAM_OK) return box;
     box->env = NULL;
     env_drop(box);
@@ -180,7 +180,7 @@ void env_drop(env_box *box)
 
 static PyTypeObject *handle_type;
 
-/* After a fork the threads of an env are gone: nothing can be done with it, and nothing freed. */
+/* After a fork the threads of an env do not exist: it cannot be used, and nothing may be freed. */
 static void handle_release(handle *h)
 {
     void *it = h->it;
@@ -218,8 +218,8 @@ static void handle_empty(handle *h)
     Py_CLEAR(h->keep);
 }
 
-/* The collector clears the members of a cycle in any order, so what others stand on must stay until
- * they let go of it. Nothing stands on a net, which is also the only one that can close a cycle, by
+/* The collector clears the members of a cycle in any order, so an object that others borrow must stay
+ * until they release it. No object borrows a net, and only a net can be part of a cycle, through its
  * callbacks. */
 static int handle_clear(PyObject *self)
 {
@@ -298,7 +298,7 @@ static PyType_Spec handle_spec = {
 int handle_setup(PyObject *module)
 {
     handle_type = (PyTypeObject *)PyType_FromSpec(&handle_spec);
-    if (!handle_type && !PyErr_Occurred()) PyErr_NoMemory(); /* CPython 3.11 forgets to say it */
+    if (!handle_type && !PyErr_Occurred()) PyErr_NoMemory(); /* CPython 3.11 does not set it */
     return handle_type ? PyModule_AddObjectRef(module, "Handle", (PyObject *)handle_type) : -1;
 }
 
@@ -319,11 +319,11 @@ static PyObject *forked(PyObject *self, PyObject *none)
 {
     (void)self, (void)none;
     forks++;
-    main_thread = PyThread_get_thread_ident(); /* the one that forked is all there is */
+    main_thread = PyThread_get_thread_ident(); /* only the thread that forked exists */
     shared = (env_box){0};
     blas.calls = 0;
     pthread_mutex_init(&blas.lock, NULL);
-    /* Another thread may have been in a call, which ends in the parent alone. */
+    /* Another thread may have been in a call, which ends only in the parent. */
     struct sigaction now;
     if (sigaction(SIGINT, NULL, &now) == 0 && is_ours(&now))
         sigaction(SIGINT, &python_handler, NULL);

@@ -1,5 +1,5 @@
 /* net.c: networks built from Python, their values and flows. Lagrangians and synapses may be Python
- * functions: they get memoryviews, and an exception in one ends the call and is raised from it. */
+ * functions: they receive memoryviews; an exception in one ends the call, which then raises it. */
 #include "core.h"
 
 #include <math.h>
@@ -8,15 +8,15 @@
 /* Python functions behind a Lagrangian or a synapse; lives in a capsule that the net's handle keeps. */
 typedef struct callbacks {
     cgam_lagr lagr;
-    /* value, activation, hessian; or eval of a synapse. The net's list has the references, since the
-     * collector does not see into a capsule. */
+    /* value, activation, hessian; or eval of a synapse. The net's list holds the references, because
+     * the collector does not see into a capsule. */
     PyObject *function[3];
-    /* The first exception on a thread of the library's: type, value, traceback. Those on the thread that
-     * called are that call's. */
+    /* The first exception on a thread of the library: type, value, traceback. An exception on the calling
+     * thread is stored in its net_call. */
     PyObject *error[3];
 } callbacks;
 
-static _Thread_local net_call *calling; /* the innermost of this thread; NULL on the library's */
+static _Thread_local net_call *calling; /* innermost of this thread; NULL on library threads */
 
 void net_call_begin(net_call *c)
 {
@@ -39,7 +39,7 @@ static void callbacks_free(PyObject *capsule)
     PyMem_Free(b);
 }
 
-/* Keeps an object with the net. */
+/* Keeps a reference to an object as long as the net lives. */
 static int net_keep(handle *net, PyObject *object) { return PyList_Append(net->keep, object); }
 
 static callbacks *callbacks_new(handle *net, PyObject *const *functions, int count)
@@ -54,7 +54,7 @@ static callbacks *callbacks_new(handle *net, PyObject *const *functions, int cou
     int kept = net_keep(net, capsule);
     for (int i = 0; i < count && kept == 0; i++)
         kept = net_keep(net, b->function[i] = functions[i]);
-    Py_DECREF(capsule); /* the net has it, or it is gone */
+    Py_DECREF(capsule); /* the net holds a reference, or this frees it */
     return kept == 0 ? b : NULL;
 }
 
@@ -64,7 +64,7 @@ static PyObject *view(const double *x, int64_t n, bool write)
                                    write ? PyBUF_WRITE : PyBUF_READ);
 }
 
-/* The library's numbers are not there after the call: a view that lives on, in a traceback, is empty. */
+/* The library's numbers are invalid after the call: a view that outlives it, in a traceback, becomes empty. */
 static void view_end(PyObject *view)
 {
     PyObject *none = view && view != Py_None ? PyObject_CallMethod(view, "release", NULL) : NULL;
@@ -82,8 +82,8 @@ static void views_end(PyObject *list, int count)
     Py_XDECREF(list);
 }
 
-/* Ends a callback: takes over the reference to what it returned, NULL = it raised. That is no CGAM_E_VALUE, after
- * which an integrator tries a smaller step. */
+/* Ends a callback: takes ownership of its return value, NULL = it raised. An exception is not CGAM_E_VALUE, because
+ * an integrator would then try a smaller step. */
 static cgam_status callback_end(callbacks *b, PyObject *answer, double *number)
 {
     if (answer && number) {
@@ -145,7 +145,7 @@ static cgam_status lagr_hessian(const cgam_lagr *self, const double *theta, int6
     return status;
 }
 
-/* eval(activations, currents) -> energy; currents are to be added to, or None. */
+/* eval(activations, currents) -> energy; adds to the currents that are not None. */
 static cgam_status synapse_eval(void *user, int k, const int64_t *size, const double *const *act,
                                 double *energy, double *const *current)
 {
@@ -168,7 +168,7 @@ static cgam_status synapse_eval(void *user, int k, const int64_t *size, const do
     return status;
 }
 
-/* Raises what the call's own thread did, else what a callback of the net left behind, else what the status says. */
+/* Raises the exception of the calling thread, else that of a callback of the net, else the one for the status. */
 PyObject *net_raise(handle *net, cgam_status status)
 {
     PyObject *raised = PyErr_Occurred();
@@ -284,7 +284,7 @@ typedef struct joint {
     const char *kind, *name;
     double gain;
     int k, layers[CGAM_SYNAPSE_LAYERS];
-    PyObject *array[CGAM_SYNAPSE_LAYERS + 1]; /* what the kind needs */
+    PyObject *array[CGAM_SYNAPSE_LAYERS + 1]; /* required by the kind */
     int count;
     PyObject *more; /* a dict or a callable, or None */
 } joint;
@@ -329,7 +329,7 @@ static cgam_status add_attention(const joint *j)
     return status;
 }
 
-/* Those that take vectors or operators. */
+/* Adds synapses that take vectors or operators. */
 static cgam_status add_weighted(const joint *j)
 {
     cgam_net *net = j->net->it;
@@ -454,7 +454,7 @@ static PyObject *lagrangians(PyObject *self, PyObject *none)
 
 /* ---- values ----------------------------------------------------------------------------------- */
 
-/* [layers] from a tuple of truth values; None = none is clamped, and then NULL. */
+/* Returns [layers] from a tuple of truth values; NULL for None: no layer is clamped. */
 static const bool *clamped_of(const handle *net, PyObject *object, bool *room, int most)
 {
     if (object == Py_None) return NULL;

@@ -3,10 +3,10 @@
 
 #include <string.h>
 
-/* Numbers that a call reads in well under a millisecond. */
+/* Count of numbers that a call reads in well under a millisecond. */
 enum { BRIEF = 1 << 20 };
 
-/* A matrix that the plan borrows: kept with the handle. */
+/* Returns a matrix that the plan borrows; the handle keeps it alive. */
 static const double *borrow(handle *h, PyObject *object, const char *name, int64_t rows,
                             int64_t *columns)
 {
@@ -68,7 +68,7 @@ static PyObject *plan_new(PyObject *self, PyObject *const *args, Py_ssize_t coun
     return NULL;
 }
 
-/* What plan_run takes, in this order. */
+/* The arguments of plan_run, in this order. */
 enum { PLAN_, QUERIES, TOP, Q, C, TARGET, RESULTS, TOP_INDEX, TOP_P, TOP_LOG_P, P, S, R, READOUT };
 enum { RUN_ARGS = READOUT + 1 };
 
@@ -95,8 +95,8 @@ static int run_in(arrays *a, PyObject *const *args, int64_t B, int64_t d, int64_
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* One query without arrays for its result: the result and the leaders in one block of bytes, which
- * result_dict takes apart when somebody looks. */
+/* The result of one query without arrays: the result and the leaders in one block of bytes, which
+ * result_dict decodes on first access. */
 typedef struct block {
     cgam_result result;
     int64_t numbers[]; /* [top] indices, [top] p, [top] log p */
@@ -133,7 +133,7 @@ static int run_out(arrays *a, PyObject *const *args, int64_t B, int64_t n, int64
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* Runs queries; outputs are arrays to fill, or None. One query without `results` gives a block. */
+/* Runs queries; outputs are arrays to fill, or None. One query without `results` returns a block. */
 static PyObject *plan_run(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
     (void)self;

@@ -1,4 +1,4 @@
-/* run.c: verbs by name, on the shared env, or on one of their own where threads are asked for. */
+/* run.c: verbs by name, on the shared env, or on a separate env if threads are given. */
 #include "core.h"
 
 /* run(verb, options as JSON, threads, progress) -> (document as JSON, negative) */

@@ -1,7 +1,7 @@
-/* theory.c: the theorems as functions. Arrays come as f64 and are filled in place. */
+/* theory.c: the theorems as functions. Arrays are f64; outputs are filled in place. */
 #include "core.h"
 
-/* Runs `statement`, which sets `status`, without the lock. */
+/* Runs `statement`, which sets `status`, with the interpreter's lock released. */
 #define WORK(statement)                                                                            \
     do {                                                                                           \
         call c_;                                                                                   \
@@ -10,7 +10,7 @@
         call_end(&c_);                                                                             \
     } while (0)
 
-/* What every function ends with. */
+/* Ends every function: releases the arrays, and returns `out` or raises. */
 static PyObject *finish(arrays *a, handle *h, cgam_status status, PyObject *out)
 {
     arrays_release(a);
@@ -81,7 +81,7 @@ static PyObject *softmax_norm(PyObject *self, PyObject *in)
     return p ? Py_BuildValue("dd", norm, bound) : NULL;
 }
 
-/* ---- the gates by themselves ------------------------------------------------------------------ */
+/* ---- gates without coupling ------------------------------------------------------------------- */
 
 /* winner(spectrum, alpha, u, s0) -> (index, gap, gamma, reason) */
 static PyObject *winner(PyObject *self, PyObject *args)
@@ -262,7 +262,7 @@ static PyObject *context_margin(PyObject *self, PyObject *args)
 /* ---- memories of one stage -------------------------------------------------------------------- */
 
 /* hopfield(bank, what, beta, power, x, out, tol, max_iter) -> (energy, iterations, change): "energy",
- * which needs no out, "update" and "settle" of the modern Hopfield network; unless power is None, energy
+ * for which out is None, "update" and "settle" of the modern Hopfield network; if power is not None, energy
  * and update of the dense associative memory. */
 static PyObject *hopfield(PyObject *self, PyObject *args)
 {

@@ -76,7 +76,7 @@ static int check_size(const char *name, const Py_buffer *v, int64_t size)
     return -1;
 }
 
-/* By row and column, as the library speaks of files. */
+/* Names row and column, like the library's messages about files. */
 static void raise_not_finite(const char *name, const Py_buffer *v, int64_t i)
 {
     int64_t columns = v->ndim > 1 ? v->shape[v->ndim - 1] : 0;
@@ -155,13 +155,13 @@ const void *array_raw_in(arrays *a, PyObject *object, const char *name, int64_t 
 
 /* ---- structs ---------------------------------------------------------------------------------- */
 
-/* What a field is called in Python: as in C, or as in documents where C has it within a part. */
+/* Returns the name of a field in Python: as in C, or as in documents if it is nested in C. */
 static const char *attribute(const cgam_field *f)
 {
     return f->member && !strchr(f->member, '.') ? f->member : f->name;
 }
 
-/* Is there a value of its own? Some rows say the same under another name. */
+/* False if an earlier row has the same attribute: some rows repeat a field under another name. */
 static bool has_value(const cgam_field *rows, const cgam_field *f)
 {
     for (; rows < f; rows++)
@@ -171,7 +171,7 @@ static bool has_value(const cgam_field *rows, const cgam_field *f)
 
 static PyObject *none_or(bool none, PyObject *it) { return Py_NewRef(none ? Py_None : it); }
 
-/* The word of an enum that counts from 0. */
+/* Returns the word of an enum value, counted from 0. */
 static PyObject *word_of(const char *words, int64_t value)
 {
     for (; value > 0 && *words; value--) {
@@ -220,12 +220,12 @@ PyObject *fields_dict(const cgam_field *rows, const void *from)
     return dict;
 }
 
-/* An option in Python: underscores for dashes, and lam, since lambda is a word of the language. */
+/* Compares with an option's name in Python: underscores for dashes, and lam, because lambda is a keyword. */
 static bool is_option(const cgam_field *f, const char *name)
 {
     const char *have = f->name;
     if (strcmp(have, "lambda") == 0) return strcmp(name, "lam") == 0;
-    if (f->find && strcmp(f->member, name) == 0) return true; /* by its number */
+    if (f->find && strcmp(f->member, name) == 0) return true; /* given as a number */
     for (; *have && (*have == *name || (*have == '-' && *name == '_')); have++) name++;
     return !*have && !*name;
 }
@@ -239,7 +239,7 @@ static int set_named(const cgam_field *f, PyObject *value, double *at)
     return -1;
 }
 
-/* One of the words of an enum that counts from 0. */
+/* Sets an enum, counted from 0, by its word. */
 static int set_word(const cgam_field *f, PyObject *value, int *at)
 {
     const char *text = text_of(value, f->name), *word = f->value;
