@@ -119,7 +119,7 @@ CGAM_API void cgam_text_free(cgam_env *env, char *text);
 
 /* Progress of long work. */
 typedef struct cgam_progress_at {
-    const char *phase;          /* what is being done, in a few words; never NULL */
+    const char *phase;          /* the current work, in a few words; never NULL */
     double done, total;         /* in `unit`; total 0 = unknown */
     const char *unit;           /* "tokens", "bytes", "trials"; "" = done and total are shares */
     double seconds_left;        /* of this phase; NAN = unknown */
@@ -236,7 +236,7 @@ CGAM_API int64_t cgam_rng_below(cgam_rng *rng, int64_t n);
 typedef struct cgam_traffic {
     int64_t messages, bytes;                     /* of all ranks together */
     int64_t iterations;                          /* of coupled recalls */
-    int64_t iteration_messages, iteration_bytes; /* those of these iterations */
+    int64_t iteration_messages, iteration_bytes; /* sent during these iterations */
 } cgam_traffic;
 
 typedef struct cgam_ranks {

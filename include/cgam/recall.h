@@ -1,7 +1,7 @@
 /* recall.h: a query meets a bank under a context.
  *
  *   b = Z q            query evidence
- *   u = Z P c or W c   what the context says to the gates
+ *   u = Z P c or W c   input of the gates from the context
  *   first    s = A^-1 u,              r = b + lambda s
  *   coupled  s = A^-1 (u + lambda p), r = b + lambda s,   p = softmax(beta r), self-consistently
  *   anneal   the same fixed points, reached along the branch from beta = 0, where the fixed point is

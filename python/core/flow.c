@@ -21,7 +21,7 @@ static const cgam_field option_fields[] = {
     FIELDS_END,
 };
 
-enum { CLAMPS_MAX = ARRAYS - 1 }; /* beside x */
+enum { CLAMPS_MAX = ARRAYS - 1 }; /* in addition to x */
 
 /* From a tuple of (layer, from, to, value or None, per state). */
 static int clamps_of(const cgam_net *net, PyObject *tuple, int64_t batch, arrays *a,
@@ -107,7 +107,7 @@ static int options_of(cgam_flow_opts *o, const char *method, PyObject *options, 
 }
 
 /* net_flow(net, batch, x, method or None, options, stop, clamps, record, states)
- *   -> (reports, trajectory or None); x goes from the start to the end */
+ *   -> (reports, trajectory or None); x holds the start on entry, the end on return */
 PyObject *net_flow(PyObject *self, PyObject *args)
 {
     (void)self;
