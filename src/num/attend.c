@@ -1,15 +1,15 @@
 /* attend.c: see attend.h.
  *
- * With one query the readout of a tile waits until the next tile is scored: `both` runs the two
- * together, and arithmetic hides behind memory (readout.h).
+ * With one query the readout of a tile is delayed until the next tile is scored: `both` runs the two together, so
+ * that arithmetic overlaps with memory reads (readout.h).
  *
  * The readout may leave rows out: where e_i <= 2^-55 / n times the sum so far, all of them together
- * weigh less than 2^-55 of the whole, which is below the rounding of the sums. So does a chunk whose
- * largest score is as far below that of the bank: join drops it, sums and all. A chunk cannot know
- * the largest score of the bank, but every tile tells the others what it found (`high`), so as soon
- * as a chunk is certain to be dropped it stops reading out and weighing. If it turns out wrong - a
- * later row comes near to the highest - it is done again from its start. What is dropped depends on
- * scores alone, what was not computed on the turn of events: the results do not. */
+ * weigh less than 2^-55 of the whole, which is below the rounding of the sums. The same holds for a chunk whose
+ * largest score is that far below the largest of the bank: join drops the chunk with its sums. A chunk does not know
+ * the largest score of the bank, but every tile publishes its own (`high`), so a chunk that will certainly be dropped
+ * stops its readout and weights. If a later row comes near the highest score after all, the chunk is repeated from
+ * its start. The dropped part depends only on scores. The part that was not computed depends on timing, but the
+ * results do not. */
 #include "num/attend.h"
 
 #include "num/attend_parts.h"
@@ -25,11 +25,11 @@ static const double RISE = 16; /* beta (peak - top) at which sums are made relat
 
 typedef struct part { /* of one query, for one chunk */
     cgam_attend_part is;
-    double peak;         /* the largest score; weights may be relative to one before it */
+    double peak;         /* the largest score; weights may be relative to an earlier one */
     double skipped;      /* the weights left out */
-    bool strange;        /* a score that was not weighed is not a number */
-    bool idle;           /* sums and readout were given up: the chunk is to be dropped */
-    cgam_readout_sum to; /* y NULL: not wanted */
+    bool strange;        /* a score without weight is NaN */
+    bool idle;           /* sums and readout were abandoned: the chunk will be dropped */
+    cgam_readout_sum to; /* y NULL: not requested */
 } part;
 
 typedef struct pass {
@@ -37,18 +37,18 @@ typedef struct pass {
     const cgam_attend_in *in;
     const cgam_leader *focus; /* [count], NULL = none */
     part *parts;              /* [chunks, count] */
-    int64_t leaders, best;    /* kept a chunk, and of b and s */
+    int64_t leaders, best;    /* kept per chunk, for r and for b and s */
     bool f32;                 /* some query is scored in f32 */
     float *x32, *e32;         /* [count, ld] q and e laid out, NULL = none */
     bool *f32_query;          /* [count] this query is scored in f32 */
     int64_t ld;
-    /* With one query: the largest score that any chunk has met, and one that `leaders` rows of a
-     * chunk reach: less is not worth a look. */
+    /* With one query: the largest score of any chunk so far, and a score that `leaders` rows of some chunk reach:
+     * lower scores can be ignored. */
     _Atomic double high, floor;
-    double drop; /* beta (top of a chunk - top of all) from which on it is dropped */
+    double drop; /* a chunk is dropped if beta (its top - top of all) is at most this */
 } pass;
 
-/* A tile on its way: rows [begin, begin + rows). */
+/* A tile in progress: rows [begin, begin + rows). */
 typedef struct tile {
     int64_t begin, rows;
     double *b, *s, *r, *e; /* [rows] */
@@ -67,7 +67,7 @@ static const float *vector_f32(const pass *ps, int64_t v, const float *x32)
     return ps->f32 && ps->f32_query[v] ? x32 + v * ps->ld : NULL;
 }
 
-/* s of the tile for query v, from dots with e in t->s where there are directions; and r. */
+/* Computes s of the tile for query v (from dots with e in t->s if there are directions), and r. */
 static void gate_tile(const pass *ps, int64_t v, tile *t)
 {
     const cgam_attend_in *in = ps->in;
@@ -97,7 +97,7 @@ static void raise_top(const pass *ps, part *p, double top)
     for (int64_t j = 0; j < ps->in->Z->d; j++) p->to.y[j] *= shrink;
 }
 
-/* Leaders, best of b and s, rank: what needs scores only. Returns the largest. */
+/* Updates leaders, best of b and s, and rank, which need only scores. Returns the largest score. */
 static double scan_scores(pass *ps, int64_t v, cgam_attend_part *p, const tile *t)
 {
     const cgam_attend_in *in = ps->in;
@@ -142,14 +142,14 @@ static void weigh_tile(const pass *ps, part *p, double highest, tile *t)
     p->peak = fmax(p->peak, highest);
     if (highest > soft->top && !(in->beta * (highest - soft->top) <= RISE))
         raise_top(ps, p, highest);
-    if (soft->top == -INFINITY) { /* nothing but masks so far, or not numbers */
+    if (soft->top == -INFINITY) { /* only masks or NaN so far */
         p->strange |= has_bad_scores(in, t);
         memset(t->e, 0, (size_t)t->rows * sizeof *t->e);
         return;
     }
     if (in->wary) p->strange |= has_bad_scores(in, t);
     in->Z->cpu->f64->softmax(t->r, t->rows, in->beta, soft->top, t->e, sums);
-    cgam_softmax_add(&p->is.soft, sums[0], sums[1], sums[2]); /* no number where a score is none */
+    cgam_softmax_add(&p->is.soft, sums[0], sums[1], sums[2]); /* NaN if a score is NaN */
 }
 
 enum { TILE_VECTORS = 6 };
@@ -178,8 +178,8 @@ static part part_new(cgam_leader *leader, double *y)
     return (part){.is = cgam_attend_part_new(leader), .peak = -INFINITY, .to.y = y};
 }
 
-/* One query: the readout of a tile goes with the scores of the next. False: it was given up too
- * early and has to be done again. */
+/* One query: the readout of a tile runs with the scores of the next. Returns false if it was abandoned too early and
+ * must be repeated. */
 static bool attend_chunk_of_one(pass *ps, part *p, bool may_idle, int64_t begin, int64_t end,
                                 int64_t size, double *buffer)
 {
@@ -257,7 +257,7 @@ static cgam_status attend_chunk(void *arg, int64_t chunk)
     return CGAM_OK;
 }
 
-/* The r that the pass will see of a row. */
+/* Returns the r that the pass computes for a row. */
 static double score_row(const pass *ps, int64_t v, int64_t row)
 {
     const cgam_attend_in *in = ps->in;
@@ -268,8 +268,7 @@ static double score_row(const pass *ps, int64_t v, int64_t row)
     return t.r[0];
 }
 
-/* The chunks of query v, joined in their order. Their readouts, y [chunks, count, d], are only made relative to
- * the whole. */
+/* Joins the chunks of query v in order. Their readouts, y [chunks, count, d], are only made relative to the whole. */
 static bool join_chunks(const pass *ps, int64_t v, int64_t chunks, double *y,
                         cgam_attend_part *into, cgam_attend_out *out)
 {
@@ -305,7 +304,7 @@ static bool join_chunks(const pass *ps, int64_t v, int64_t chunks, double *y,
     return strange;
 }
 
-/* The answer to query v of all chunks; y [d] the sum of their readouts. */
+/* Fills the answer to query v over all chunks; y [d]: the sum of their readouts. */
 static void fill_answer(const pass *ps, int64_t v, const double *y, cgam_attend_part total,
                         bool strange, cgam_attend_out *out)
 {
@@ -346,7 +345,7 @@ double cgam_attend_error(const cgam_attend_in *in, int64_t v, double error)
     return cgam_attend_error_raw(in, v, error) + in->lambda * cgam_attend_error_gate(in, v, error);
 }
 
-/* Does the bound in attend.h allow it? Sizes far from 1 could overflow. */
+/* Does the bound in attend.h allow f32? Sizes far from 1 could overflow. */
 bool cgam_attend_f32(const cgam_attend_in *in, int64_t v)
 {
     const cgam_rows *Z = in->Z;
@@ -393,7 +392,7 @@ static cgam_status lay_out_f32(pass *ps)
     return CGAM_OK;
 }
 
-/* What the chunks of other ranks gathered, and rows that will be asked for by name. */
+/* Shares the results of other ranks' chunks, and brings the rows that will be read individually. */
 static cgam_status share_parts(const pass *ps, int64_t chunks, cgam_leader *leader)
 {
     const cgam_attend_in *in = ps->in;
@@ -407,7 +406,7 @@ static cgam_status share_parts(const pass *ps, int64_t chunks, cgam_leader *lead
     return status;
 }
 
-/* All queries: lists and softmaxes in the order of chunks, readouts as a tree has them. */
+/* Joins all queries: lists and softmaxes in the order of chunks, readouts by a tree. */
 static cgam_status join_all(const pass *ps, int64_t chunks, double *y, cgam_leader *leader,
                             cgam_attend_out *out)
 {

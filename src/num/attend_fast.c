@@ -3,11 +3,10 @@
  * 1. The sketch is scanned: a float for every row and vector.
  * 2. The best by those are scored in double. The last of them is the floor: no row whose upper bound is
  *    below it can be a leader. A few queries find their best while they scan.
- * 3. Rows above the floor are listed, the others' weights added up by their bounds; without gates in f32 (sieve.h).
- * 4. Where that leaves more open than a tolerance, a histogram of what rows may weigh by their upper bounds says how
- *    far down rows have to be scored to know the sum so well; then 3 again, in double.
- * 5. Where the scan took one term of the query, the second is added for the rows listed; what is still
- *    open is scored in double. */
+ * 3. Rows above the floor are listed, the weights of the others are bounded and summed; without gates in f32
+ * (sieve.h). 4. If the sum's interval is wider than the tolerance, a histogram of the upper bounds of weights
+ * determines how far down rows must be scored to meet it; then step 3 is repeated in double. 5. If the scan used one
+ * term of the query, the second is added for the rows listed; rows still open are scored in double. */
 #include "num/attend_fast.h"
 
 #include "num/attend_search.h"
@@ -19,23 +18,23 @@
 
 enum {
     TILE = 256,            /* rows whose bounds are made at once */
-    BINS = CGAM_SEEK_BINS, /* a quarter of e-fold each */
-    MANY = 8,              /* queries from which on one term of each is scanned, not wide numbers */
-    WORK = 8,              /* rows that are scored by one thread in one go, at least, */
-    WORK_NUMBERS = 1 << 16 /* or as many as have so many numbers: waking a thread takes longer */
+    BINS = CGAM_SEEK_BINS, /* a quarter of an e-fold each */
+    MANY = 8, /* from this many queries on, one term of each is scanned instead of wide numbers */
+    WORK = 8, /* at least this many rows are scored by one thread at a time, */
+    WORK_NUMBERS = 1 << 16 /* or rows of this many numbers in all: waking a thread takes longer */
 };
 static const double TINY = 0x1p-100; /* cpu/int8.h */
 static const double BIN = 0.25;
-static const double NOTHING = -80; /* beta (r - top) of weights that are counted, not computed */
+static const double NOTHING = -80; /* beta (r - top) below which weights are bounded by a count */
 static const double ROOM = 0x1p26; /* scores of a group of queries */
 
-/* What is known of rows [begin, begin + count): scores and how far they may be off. */
+/* The scores of rows [begin, begin + count) and their error bounds. */
 typedef struct tile {
     int64_t begin, count;
     double b[TILE], b_off[TILE], s[TILE], s_off[TILE], r[TILE], r_off[TILE], high[TILE];
 } tile;
 
-/* Scores of rows by one vector, as scanned and with second terms, if there are more. */
+/* Scores of rows by one vector, as scanned or with second terms if there are more. */
 static void scores_of(const cgam_probe *p, int64_t i, int64_t count, const float *more,
                       double *score)
 {
@@ -78,7 +77,7 @@ static void bound_gates(const cgam_search *x, const cgam_seeker *k, tile *t, con
     }
 }
 
-/* more: second terms of q and then of e, one row of each; NULL = as scanned. */
+/* more: second terms of q and then of e, for one row each; NULL = as scanned. */
 static void bound_tile(const cgam_search *x, const cgam_seeker *k, tile *t, const float *more)
 {
     bound_scores(x, &k->q, t->begin, t->count, more, t->b, t->b_off);
@@ -101,7 +100,7 @@ static void bound_tile(const cgam_search *x, const cgam_seeker *k, tile *t, cons
     }
 }
 
-/* May row j of the tile matter? Counts it among those above the focus where that is certain. */
+/* Could row j of the tile matter? Counts it among those above the focus if that is certain. */
 static bool is_open(const cgam_search *x, const cgam_seeker *k, const tile *t, int64_t j,
                     int64_t *above)
 {
@@ -115,7 +114,7 @@ static bool is_open(const cgam_search *x, const cgam_seeker *k, const tile *t, i
     return false;
 }
 
-/* ---- Passes over what the scan left ---------------------------------------------------------- */
+/* ---- Passes over the scanned rows ------------------------------------------------------------ */
 typedef void visitor(cgam_search *x, cgam_seeker *k, cgam_seek_part *p, tile *t);
 typedef struct walk {
     cgam_search *x;
@@ -147,7 +146,7 @@ static cgam_status walk_chunk(void *arg, int64_t item)
     int64_t chunk = item % x->chunks, end = cgam_rows_chunk_begin(x->in->Z, chunk + 1);
     cgam_seeker *k = &x->seek[item / x->chunks];
     if (cgam_interrupted(x->env)) return CGAM_E_INTERRUPTED;
-    if (k->limit < 0 || (x->again && !k->lowered)) return CGAM_OK; /* it falls back, or is done */
+    if (k->limit < 0 || (x->again && !k->lowered)) return CGAM_OK; /* falls back, or is done */
     if (finds_in_f32(x, k, w->visit)) {
         sift(x, k, &x->parts[item], cgam_rows_chunk_begin(x->in->Z, chunk), end);
         return CGAM_OK;
@@ -179,8 +178,8 @@ static double largest_score(const cgam_search *x, const float *score, int64_t co
     return top;
 }
 
-/* By wide numbers rows are scanned here: a round of threads of its own took as long as a twentieth of GloVe.
- * Only scores are asked for, and without gates they are not bounded for it. */
+/* Scans rows with wide numbers here: a separate round of threads took as long as a twentieth of GloVe. Needs only
+ * scores; without gates they need no bounds. */
 static void take_best_scores(cgam_search *x, cgam_seeker *k, cgam_seek_part *p, tile *t)
 {
     const cgam_f64 *f64 = x->in->Z->cpu->f64;
@@ -206,8 +205,8 @@ static void take_best_scores(cgam_search *x, cgam_seeker *k, cgam_seek_part *p, 
         for (int64_t j = 0; j < t->count; j++) cgam_best_take(&best->s, 2, t->s[j], t->begin + j);
 }
 
-/* What each row leaves open of the sum, in units of the largest weight of its bin: by how far its upper bound is
- * below the top. */
+/* Adds to the histogram how much each row leaves open of the sum, in units of the largest weight of its bin, given by
+ * how far the row's upper bound is below the top. */
 static void take_bins(cgam_search *x, cgam_seeker *k, cgam_seek_part *p, tile *t)
 {
     double beta = x->in->beta;
@@ -247,7 +246,7 @@ static void take_open_rows(cgam_search *x, cgam_seeker *k, cgam_seek_part *p, ti
     p->low += sums[0] * exp(-2 * in->beta * most * CGAM_SLACK);
 }
 
-/* The best by the scan in double: floors and top. */
+/* Scores the best of the scan in double, and sets floors and top. */
 static cgam_status set_floors(void *arg, int64_t v)
 {
     const cgam_search *x = arg;
@@ -266,7 +265,7 @@ static cgam_status set_floors(void *arg, int64_t v)
         if (!(r >= k->floor_r)) k->floor_r = r;
         if (r > k->top) k->top = r;
     }
-    if (x->gated && in->Z->n > 1) { /* a row alone has no second */
+    if (x->gated && in->Z->n > 1) { /* a single row has no second */
         k->floor_b = fmin(cgam_attend_look(in, v, total.b.row[0]).b,
                           cgam_attend_look(in, v, total.b.row[1]).b);
         k->floor_s = fmin(cgam_attend_look(in, v, total.s.row[0]).s,
@@ -278,7 +277,7 @@ static cgam_status set_floors(void *arg, int64_t v)
     return CGAM_OK;
 }
 
-/* Is the sum, which is at least 1, known within tol? Where it is not, its parts are to be made again. */
+/* Is the sum, which is at least 1, known within tol? If not, its parts will be recomputed. */
 static bool is_narrow(cgam_search *x, int64_t v)
 {
     double width = 0;
@@ -293,7 +292,7 @@ static bool is_narrow(cgam_search *x, int64_t v)
     return false;
 }
 
-/* Lowers the floor until what stays below leaves no more than tol of the sum open. */
+/* Lowers the floor until the rows below it leave at most tol of the sum open. */
 static void lower_floor(cgam_search *x, int64_t v)
 {
     cgam_seeker *k = &x->seek[v];
@@ -310,7 +309,7 @@ static void lower_floor(cgam_search *x, int64_t v)
     if (bin > 0) k->floor_r = fmin(k->floor_r, k->top - BIN * (double)bin / x->in->beta);
 }
 
-/* Counts what is open of each query; too much makes it fall back. Returns how many there are in all. */
+/* Counts the open rows of each query; too many make it fall back. Returns the total. */
 static int64_t count_open(cgam_search *x, double patience)
 {
     int64_t total = 0;
@@ -338,8 +337,8 @@ static void list_open(cgam_search *x)
 
 typedef struct rescoring {
     cgam_search *x;
-    int64_t total, work; /* rows, and those of one go */
-    bool refine;         /* by the second term, else in double */
+    int64_t total, work; /* rows in all, and per task */
+    bool refine;         /* with the second term, else in double */
 } rescoring;
 
 static void refine_row(cgam_search *x, cgam_open_row *o)
@@ -394,7 +393,7 @@ static cgam_status settle_open(cgam_search *x)
     return status;
 }
 
-/* What came of query v, whose open rows are [from, from + count) of the list. */
+/* Fills the answer to query v, whose open rows are [from, from + count) of the list. */
 static void fill_answer(cgam_search *x, int64_t v, const cgam_open_row *open, int64_t count,
                         cgam_attend_out *out, cgam_fast *fast)
 {

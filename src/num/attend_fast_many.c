@@ -1,17 +1,16 @@
 /* attend_fast_many.c: cgam_attend_fast for a batch, scored by matrices of bytes.
  *
- * With 64 queries a reading of the sketch is shared, and what a row and a query cost is what counts: a
- * hundred columns take a nanosecond. So no score is written to memory, and none is looked at in double.
+ * 64 queries share a reading of the sketch, so the cost per row and query dominates: a hundred columns take a
+ * nanosecond. So no score is written to memory, and none is examined in double.
  *
  * 1. Some rows from all over the bank are scored by the sketch, the best of each query in double: the k-th of
  *    those is the floor.
- * 2. Tile by tile all rows are scored by one term of the queries (cpu/int8.h) and sifted (cpu/sift.h): what
- *    may reach the floor is listed, of the others' weights the sum is bounded. A list that is full is thinned
- *    out by the k-th of its own lower bounds, or the query falls back.
- * 3. The best by the scan in double raise the floor; what is listed below it is closed, the rest goes by the
- *    second term, and what that leaves open is scored in double.
+ * 2. Tile by tile all rows are scored by one term of the queries (cpu/int8.h) and sifted (cpu/sift.h): rows that may
+ * reach the floor are listed, and the sum of the others' weights is bounded. A full list is reduced by the k-th of
+ * its own lower bounds, or the query falls back. 3. The best by the scan in double raise the floor; listed rows below
+ * it are closed, the rest is scored with the second term, and rows still open are scored in double.
  *
- * Chunks have lists and floors of their own, so the results do not depend on threads. */
+ * Each chunk has its own lists and floors, so the results do not depend on the number of threads. */
 #include "num/attend_fast.h"
 
 #include "num/attend_parts.h"
@@ -24,14 +23,14 @@
 enum {
     WIDTH = CGAM_SIFT_WIDTH,
     ROWS = CGAM_SIFT_ROWS,
-    CHUNK_ROWS = 2048, /* at least, but in a bank of one chunk */
-    SAMPLE = 16,       /* one row in so many is looked at first, */
-    SAMPLE_MAX = 4096, /* up to so many */
+    CHUNK_ROWS = 2048, /* at least, except in a bank of one chunk */
+    SAMPLE = 16,       /* one row in this many is sampled first, */
+    SAMPLE_MAX = 4096, /* at most this many */
     SAMPLE_MIN = 128,
     LIST =
         8, /* one row in so many has a place on the list of a chunk, if chunks are few, and else */
     LIST_LESS = 16,
-    WORTH = 48 /* one row in so many is scored in double before a product over all costs less */
+    WORTH = 48 /* for one row in this many, scoring in double costs less than a product */
 };
 static const double UNITS_MAX = 900; /* of the exponents: no score leaves the range of double */
 static const double TINY = CGAM_SIEVE_TINY;
@@ -44,13 +43,13 @@ typedef struct listed {
     float score;
 } listed;
 
-/* Of one query in one chunk. */
+/* The results of one query in one chunk. */
 typedef struct part {
     listed *list; /* [places] while its chunk is sifted, then [count] */
     int64_t count;
-    double ref, low, high; /* weights of what is not listed, relative to a score of ref */
+    double ref, low, high; /* weights of the rows not listed, relative to a score of ref */
     int64_t above;
-    bool full; /* the list did not get shorter */
+    bool full; /* the list could not be reduced */
 } part;
 
 /* One query. */
@@ -77,14 +76,14 @@ typedef struct batch {
     float *first;    /* [sample, width] */
     int64_t *chosen; /* [sample] */
     part *parts;     /* [count, chunks] */
-    listed **lists;  /* [chunks] those of a chunk's parts */
+    listed **lists;  /* [chunks] the lists of each chunk's parts */
     cgam_attend_out *out;
     cgam_fast *fast;
 } batch;
 
 static int64_t chunk_begin(const batch *x, int64_t k) { return x->sketch->n * k / x->chunks; }
 
-/* How far the score of a row by `terms` of its query may be off. */
+/* Error bound of a row's score by `terms` terms of its query. */
 static double error_of_score(const batch *x, const seeker *k, int terms, int64_t row)
 {
     const cgam_sketch *s = x->sketch;
@@ -106,7 +105,7 @@ static cgam_status score_sample(void *arg, int64_t item)
     float *scores = cgam_alloc(x->env, (size_t)(ROWS * x->width), sizeof *scores);
     cgam_status status = CGAM_OK;
     if (!rows || !scale || !scores) status = cgam_fail_nomem(x->env, "some rows of a sketch");
-    for (int64_t k = 0; k < ROWS && status == CGAM_OK; k++) { /* the last again to fill a tile */
+    for (int64_t k = 0; k < ROWS && status == CGAM_OK; k++) { /* repeats the last row */
         int64_t i = x->chosen[begin + (k < count ? k : count - 1)];
         memcpy(rows + k * d, s->rows + i * d, (size_t)d);
         memcpy(scale + k * blocks, s->scale + i * blocks, (size_t)blocks * sizeof *scale);
@@ -122,7 +121,7 @@ static cgam_status score_sample(void *arg, int64_t item)
     return status;
 }
 
-/* The floor that the best by the scan make, which are scored in double here; and the top. */
+/* Sets the floor from the best of the scan, scored in double here, and the top. */
 static void raise_floor(const batch *x, int64_t v, cgam_leader *best, int64_t count)
 {
     seeker *k = (seeker *)(uintptr_t)&x->seek[v];
@@ -181,7 +180,7 @@ static void set_sieve(batch *x)
     }
 }
 
-/* What is decided of a listed row by its bounds: 0 = closed, 1 = closed and above the focus, 2 = open. */
+/* Decides a listed row by its bounds: 0 = closed, 1 = closed and above the focus, 2 = open. */
 static int judge_row(const seeker *k, double score, double off, double floor, int64_t row)
 {
     const cgam_leader *f = &k->focus;
@@ -190,7 +189,7 @@ static int judge_row(const seeker *k, double score, double off, double floor, in
     return score - off > f->r ? 1 : 2;
 }
 
-/* Closes what is below the floor on the list of a part; the weights are relative to w->top. */
+/* Closes the listed rows of a part below the floor; weights are relative to w->top. */
 static void close_rows(const batch *x, int64_t v, part *p, double floor, cgam_closed *w)
 {
     const seeker *k = &x->seek[v];
@@ -207,7 +206,7 @@ static void close_rows(const batch *x, int64_t v, part *p, double floor, cgam_cl
     p->count = left;
 }
 
-/* A list is full: its k-th lower bound is a floor. */
+/* Makes space in a full list: its k-th lower bound becomes a floor. */
 static void make_space(const batch *x, int64_t v, part *p, cgam_leader *buffer, cgam_sift_by *by)
 {
     const seeker *k = &x->seek[v];
@@ -231,7 +230,7 @@ static void make_space(const batch *x, int64_t v, part *p, cgam_leader *buffer, 
     p->low += w.low;
     by->floor[v] = cgam_below_f32(floor / k->unit - TINY);
     p->full = p->count > x->places / 2;
-    if (p->full) by->floor[v] = INFINITY; /* it falls back: nothing is listed any more */
+    if (p->full) by->floor[v] = INFINITY; /* it falls back: lists no more rows */
 }
 
 typedef struct sieve {
@@ -244,7 +243,7 @@ typedef struct sieve {
     int32_t above[WIDTH];
 } sieve;
 
-/* What the tiles up to row `end` weigh goes to its part, as long as it is relative to one score. */
+/* Adds the weights of the tiles up to row `end` to the part, as long as they are relative to one score. */
 static void settle_tiles(sieve *y, int64_t v, int64_t end, part *p)
 {
     double slack = CGAM_SIFT_SLACK(y->by.shift[v]), few = (double)(end - y->since[v]) * 0x1p-124;
@@ -297,7 +296,7 @@ static sieve *sieve_new(const batch *x, int64_t chunk)
     return y;
 }
 
-/* Lists have many places, most of them empty, which the next chunk takes; what is on them stays here. */
+/* Copies the entries of the lists, most of whose space is empty and reused by the next chunk. */
 static cgam_status save_lists(const batch *x, int64_t chunk)
 {
     size_t all = 0;
@@ -325,7 +324,7 @@ static cgam_status sift_chunk(void *arg, int64_t chunk)
     sieve *y = sieve_new(x, chunk);
     cgam_status status = y && buffer ? CGAM_OK : cgam_fail_nomem(x->env, "a tile of scores");
     for (int64_t i = first, n; i < end && status == CGAM_OK; i += n) {
-        int64_t left = end - i; /* the last are not too few for a unit for tiles */
+        int64_t left = end - i; /* the remaining rows still fill a unit for tiles */
         n = left <= ROWS ? left : left < ROWS + CGAM_INT8_TILE ? left / 2 : ROWS;
         cpu->int8_many->dot(s->rows + i * s->d, s->scale + i * blocks, n, s->d, x->width, x->X,
                             y->scores);
@@ -347,8 +346,8 @@ static cgam_status sift_chunk(void *arg, int64_t chunk)
     return status;
 }
 
-/* ---- Step 3: what is left ------------------------------------------------------------------ */
-/* By both terms: is row `is` closed by now? */
+/* ---- Step 3: open rows --------------------------------------------------------------------- */
+/* Do both terms close row `is`? */
 static bool is_closed_by_both(const batch *x, int64_t v, const void *second, const listed *is,
                               double *score, double *off)
 {
@@ -399,7 +398,7 @@ static int by_row(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Scores what is still open of query v, but for `scored` [count], which are sorted as lists are, by row; `buffer` for
+/* Scores the open rows of query v except `scored` [count], which are sorted by row, like the lists; `buffer` for
  * leaders. */
 static void score_open_rows(const batch *x, int64_t v, const void *second,
                             const cgam_leader *scored, int64_t count, cgam_leader *buffer)

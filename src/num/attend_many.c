@@ -1,13 +1,13 @@
-/* attend_many.c: cgam_attend_many. The pass is gemm_pass.h's; here is what happens to a tile of scores,
- * and how the chunks are joined. Inside the pass r stands for r - base. */
+/* attend_many.c: cgam_attend_many. The pass is gemm_pass.h's; this file processes the tiles of scores and joins the
+ * chunks. Inside the pass r stands for r - base. */
 #include "num/attend_parts.h"
 #include "num/gemm_pass.h"
 #include "num/ranks.h"
 
 #include <string.h>
 
-/* The weights' reference stays behind the largest score by at most this over beta: following it
- * all the way would rescale the sums of every query in almost every tile. */
+/* The reference of the weights is at most this over beta below the largest score: to follow that exactly would
+ * rescale the sums of every query in almost every tile. */
 static const double BEHIND = 16;
 
 enum { FLOOR_R, FLOOR_B, FLOOR_S, FLOORS };
@@ -15,17 +15,17 @@ enum { FLOOR_R, FLOOR_B, FLOOR_S, FLOORS };
 typedef struct batch {
     const cgam_attend_in *in;
     cgam_gemm_pass pass;
-    double base;             /* max lambda s where s is shared, else 0 */
+    double base;             /* max lambda s if s is shared, else 0 */
     cgam_best s;             /* the best of a shared s */
-    double depth;            /* max lambda s - min lambda s where s is shared, else 0 */
-    cgam_leader *focus;      /* [count]: r as the pass will see it */
+    double depth;            /* max lambda s - min lambda s if s is shared, else 0 */
+    cgam_leader *focus;      /* [count]: r as the pass computes it */
     cgam_attend_part *part;  /* [chunks, count] */
     cgam_attend_part *total; /* [count] */
     int64_t leaders, best;   /* kept of each query, and of its b and s */
     cgam_leader *leader;     /* [count, leaders] those of all chunks */
     cgam_attend_out *out;
-    /* [FLOORS, count] so many leaders score at least this, in some chunk, and so many of the best in b and s: less is
-     * not worth a look. What is passed over depends on the turn of events, what is kept in the end does not. */
+    /* [FLOORS, count]: in some chunk, enough rows score at least this, for leaders and for the best in b and s; lower
+     * scores are ignored. Which rows are ignored depends on timing, the rows kept at the end do not. */
     _Atomic double *floor;
 } batch;
 
@@ -89,7 +89,7 @@ static void scan_best(const batch *job, const cgam_gemm_pass_tile *t, const void
     if (best->count == job->best) cgam_raise(least, best->value[job->best - 1]);
 }
 
-/* Leaders and rank of query v. Returns whether the list of leaders changed. */
+/* Updates leaders and rank of query v. Returns true if the list of leaders changed. */
 static bool scan_scores(const batch *job, const cgam_gemm_pass_tile *t, int64_t v, double highest,
                         cgam_attend_part *p)
 {
@@ -160,7 +160,7 @@ static void weigh_tile(void *arg, cgam_gemm_pass_tile *t)
     }
 }
 
-/* ---- After it ------------------------------------------------------------------------------ */
+/* ---- After the pass ------------------------------------------------------------------------ */
 /* The readouts, each relative to the largest reference of its query's chunks. */
 static cgam_status join_readouts(const batch *job, cgam_attend_out *out)
 {
@@ -208,7 +208,7 @@ static cgam_status join_chunks(void *arg, int64_t v)
     return CGAM_OK;
 }
 
-/* What the scores of query v are off by: in double, from those of cgam_attend_look. */
+/* Error bounds of the scores of query v; in double, relative to those of cgam_attend_look. */
 static cgam_rough rough_of(const batch *job, int64_t v)
 {
     const cgam_attend_in *in = job->in;
@@ -224,7 +224,7 @@ static cgam_rough rough_of(const batch *job, int64_t v)
                         .best = job->best};
     rough.off += step * (rough.off / error + job->depth); /* of adding lambda s */
     if (job->pass.wide) rough.off += step * fabs(job->base);
-    if (!(in->size > 0)) rough.off = INFINITY; /* not known */
+    if (!(in->size > 0)) rough.off = INFINITY; /* unknown */
     return rough;
 }
 
@@ -239,7 +239,7 @@ static cgam_status fill_answer(void *arg, int64_t v)
     cgam_righted is =
         cgam_attend_put_right(in, v, &rough, &total, &out->focus, out->readout, &out->skipped);
     out->unsure = !is.leaders;
-    if (job->pass.wide) { /* who leads is known to rounding, but for a focus above the winner */
+    if (job->pass.wide) { /* leaders are exact to rounding, except for a focus above the winner */
         bool mixed = !is.alone && !(in->beta * rough.off <= CGAM_ATTEND_F32);
         out->unsure = mixed || (out->focus.row >= 0 && out->focus.r > total.leader[0].r);
     }
@@ -248,11 +248,11 @@ static cgam_status fill_answer(void *arg, int64_t v)
     return CGAM_OK;
 }
 
-/* The scores of the rows asked for as the pass will see them. */
+/* Computes the scores of the requested rows with the bits of the pass. */
 static cgam_status look_at_focus(batch *job)
 {
     const cgam_attend_in *in = job->in;
-    double S[CGAM_GEMM_PASS_WIDTH], S2[CGAM_GEMM_PASS_WIDTH]; /* room for either type */
+    double S[CGAM_GEMM_PASS_WIDTH], S2[CGAM_GEMM_PASS_WIDTH]; /* space for either type */
     cgam_status status = CGAM_OK;
     if (in->focus) status = cgam_attend_bring_rows(job->pass.env, in, in->count, in->focus);
     for (int64_t v = 0; v < in->count && status == CGAM_OK; v++) {
@@ -267,7 +267,7 @@ static cgam_status look_at_focus(batch *job)
     return status;
 }
 
-/* The best of gates that all queries share, and how far the others are below. */
+/* Finds the best of gates that all queries share, and how far the others are below. */
 static cgam_status look_at_gates(batch *job)
 {
     const cgam_attend_in *in = job->in;
@@ -290,7 +290,7 @@ static cgam_status look_at_gates(batch *job)
     return cgam_rows_status(in->Z);
 }
 
-/* What the chunks of other ranks gathered. */
+/* Shares the results of the chunks of other ranks. */
 static cgam_status share_parts(const batch *job, cgam_leader *leader)
 {
     const cgam_attend_in *in = job->in;

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* Other rows than those scored again that weigh no more, all of them together, have no part in the sums. */
+/* Rows that are not scored again are left out of the sums if their total weight is at most this. */
 static const double REST = 0x1p-55;
 
 static bool has_gates(const cgam_attend_in *in) { return in->s || in->e; }
@@ -41,7 +41,7 @@ cgam_leader cgam_attend_look(const cgam_attend_in *in, int64_t v, int64_t row)
     return x;
 }
 
-/* x in double. Its weight stays that of the pass, which leaves the sums. */
+/* Scores x in double. Its weight, which is subtracted from the sums, stays that of the pass. */
 static void rescore(const cgam_attend_in *in, int64_t v, cgam_softmax *rest, cgam_leader *x)
 {
     double weight = x->weight;
@@ -53,7 +53,7 @@ static void rescore(const cgam_attend_in *in, int64_t v, cgam_softmax *rest, cga
     rest->tilt -= weight * log(weight);
 }
 
-/* What rounding left of nothing is nothing; what is not a number stays. */
+/* Replaces rounding residues of 0 by 0; NaN stays. */
 static void level_rest(cgam_softmax *rest)
 {
     if (rest->sum < 0) rest->sum = 0;
@@ -62,7 +62,7 @@ static void level_rest(cgam_softmax *rest)
     if (rest->tilt > 0) rest->tilt = 0;
 }
 
-/* x into the sums, relative to its top, and into y, where shrink times its old weight is. */
+/* Adds x to the sums, relative to their top, and to y, which contains shrink times its old weight. */
 static void enter(const cgam_attend_in *in, const cgam_leader *x, double shrink, cgam_softmax *soft,
                   double *y)
 {
@@ -72,7 +72,7 @@ static void enter(const cgam_attend_in *in, const cgam_leader *x, double shrink,
     if (y && add != 0) cgam_rows_add(in->Z, x->row, 1, &add, y, &(double){0});
 }
 
-/* The best two of a list in double; false: a row that is not on it may be among them. */
+/* Scores the best two of a list in double; returns false if a row outside the list may be among them. */
 static bool put_best_right(const cgam_attend_in *in, int64_t v, bool gates, double off,
                            int64_t most, cgam_best *list)
 {
@@ -93,8 +93,8 @@ static int64_t n_leaders(const cgam_attend_in *in, const cgam_attend_part *total
     return in->leaders < total->leaders ? in->leaders : total->leaders;
 }
 
-/* The rank of row f, which `above` counted as the pass saw it: where f is among the leaders asked
- * for it is its place there. */
+/* The rank of row f, which `above` counted with the scores of the pass; if f is among the requested leaders, its
+ * place there. */
 static int64_t rank_of(const cgam_leader *list, int64_t count, int64_t f, int64_t above)
 {
     for (int64_t k = 0; k < count; k++)
@@ -102,7 +102,7 @@ static int64_t rank_of(const cgam_leader *list, int64_t count, int64_t f, int64_
     return above > count ? above : count;
 }
 
-/* Are the leaders asked for, now in double, those of all rows, when every row left out scored `last` or less? */
+/* Are the requested leaders, now in double, those of all rows, if every row left out scored `last` or less? */
 static bool are_leaders(const cgam_attend_in *in, const cgam_attend_part *total, double last,
                         double off)
 {
@@ -130,7 +130,7 @@ cgam_righted cgam_attend_put_right(const cgam_attend_in *in, int64_t v, const cg
     if (focus->row >= 0)
         total->above = rank_of(total->leader, n_leaders(in, total), focus->row, total->above);
     double top = total->leader[0].r;
-    /* what all other rows weigh at most */
+    /* upper bound of the weight of all other rows */
     double others = (double)(n - leaders) * exp(in->beta * (last + rough->off - top));
     cgam_righted is = {.leaders = are_leaders(in, total, last, rough->off),
                        .alone = leaders == n || others <= REST};

@@ -4,7 +4,7 @@
 #include <string.h>
 
 static const double UNITS_MAX = 900; /* of the exponents: no score leaves the range of double */
-static const double RANDOM_READ = 2; /* a byte of a row here and there, in bytes of a pass */
+static const double RANDOM_READ = 2; /* cost of a byte of scattered rows, in bytes of a pass */
 
 int64_t cgam_search_worth(const cgam_search *x)
 {
@@ -30,7 +30,7 @@ static void probe_new(cgam_search *x, int64_t v, const double *vector, double *r
     p->scan = x->scores + v * x->sketch->n;
 }
 
-/* Sketches the vectors, and lays their second terms out where the scan goes by the first. */
+/* Sketches the vectors, and lays out their second terms if the scan uses the first. */
 static cgam_status probe_all(cgam_search *x)
 {
     const cgam_attend_in *in = x->in;
@@ -77,7 +77,7 @@ cgam_status cgam_search_scan(cgam_search *x)
     const cgam_cpu *cpu = x->in->Z->cpu;
     cgam_status status = probe_all(x);
     if (x->wide || status != CGAM_OK) return status;
-    for (int64_t v = 1; v < x->vectors; v++) { /* none is needed any more there */
+    for (int64_t v = 1; v < x->vectors; v++) { /* only the first is needed from here on */
         memcpy(x->terms_of + v * d, x->terms_of + v * CGAM_SKETCH_TERMS * d, (size_t)d);
         memmove(x->steps + v * blocks, x->steps + v * CGAM_SKETCH_TERMS * blocks,
                 (size_t)blocks * sizeof *x->steps);

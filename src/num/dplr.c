@@ -5,7 +5,7 @@
  *     [ D   B ] [y]   [x]
  *     [ B' -I ] [t] = [0] ,     t = B' y .
  *
- * Rows R with a safe pivot D_i are eliminated, the others, S, stay; what is left is small:
+ * Rows R with a safe pivot D_i are eliminated, the others, S, stay; the remaining system is small:
  *
  *     K = [ -M   B_S' ]   M = I + B_R' D_R^-1 B_R  (k x k),     unknowns (t, y_S),
  *         [ B_S  D_S  ]   right side (-B_R' D_R^-1 x_R, x_S),
@@ -13,7 +13,7 @@
  * then y_R = D_R^-1 (x_R - B_R t). Sylvester's law on both eliminations counts eigenvalues:
  *     neg T = neg D_R + neg K - k .
  * S exists because a legal alpha may make 1 - alpha n_i vanish (such rows join the dense
- * block). K is factored by Bunch and Kaufman's method, which does not mind indefinite K.
+ * block). K is factored by Bunch and Kaufman's method, which allows indefinite K.
  *
  * For x = Z v the substitution t = v / sqrt(a) + t' removes the cancellation: K (t', y_S) =
  * (v / sqrt(a), 0) and y_R = -sqrt(a) D_R^-1 Z_R t'.
@@ -31,8 +31,8 @@ static const double CANCELS = 64;
 static const double PIVOT_SAFE = 1e-3; /* |D_i| relative to its diagonal entry's parts */
 static const double PIVOT_FEW = 2e-2;  /* and where fewer than k / FEW rows are below this */
 
-/* T as a matrix: where that is smaller than K, and where a |zeta|^2 is so large that the rounding of
- * D_i = 1 - a |zeta_i|^2 would show in A. */
+/* Use T as a matrix if that is smaller than K, or if a |zeta|^2 is so large that the rounding of D_i = 1 - a
+ * |zeta_i|^2 would affect A. */
 bool cgam_dplr_is_dense(const cgam_dplr_spec *s)
 {
     if (!(s->a > 0) || s->Z->n <= s->Z->d) return s->a > 0;
@@ -122,10 +122,10 @@ static int by_row(const void *x, const void *y)
     return a < b ? -1 : a > b;
 }
 
-/* Rows whose pivot is small beside what would be subtracted, at most k of them. Where there are
- * more, T itself has eigenvalues as small as the (k+1)-th smallest pivot (interlacing), so only
- * pivots much smaller than that are worth a place; refinement mends the rest. A handful of pivots that
- * would do, but at the price of refining every solve, are cheaper in the border. */
+/* Rows whose pivot is small relative to the number to subtract, at most k of them. If there are more, T itself has
+ * eigenvalues as small as the (k+1)-th smallest pivot (interlacing), so only pivots much smaller than that go to the
+ * border; refinement corrects the rest. A few pivots that are acceptable, but would require refinement of every
+ * solve, are cheaper in the border. */
 static cgam_status choose_border(cgam_dplr *T, const double *load)
 {
     double below_few, below_safe, small;
@@ -151,7 +151,7 @@ static cgam_status choose_border(cgam_dplr *T, const double *load)
         if (!(ratio >= safe)) /* 0 / 0, a zero row with a zero pivot, is the worst case */
             list[mine++] = (candidate){isnan(ratio) ? 0 : ratio, i};
     }
-    if (status == CGAM_OK && mine > T->k) { /* no more than k and the next can count */
+    if (status == CGAM_OK && mine > T->k) { /* at most k rows, and the next, can matter */
         qsort(list, (size_t)mine, sizeof *list, by_ratio);
         mine = T->k + 1;
     }
@@ -172,7 +172,7 @@ static cgam_status choose_border(cgam_dplr *T, const double *load)
     return CGAM_OK;
 }
 
-/* K -= B_R' D_R^-1 B_R of the bank's columns; load [n] is lost. */
+/* K -= B_R' D_R^-1 B_R of the bank's columns; overwrites load [n]. */
 static cgam_status add_gram(cgam_dplr *T, const cgam_dplr_spec *spec, double *load, int64_t size)
 {
     int64_t d = T->d;
@@ -186,12 +186,11 @@ static cgam_status add_gram(cgam_dplr *T, const cgam_dplr_spec *spec, double *lo
     return CGAM_OK;
 }
 
-/* dinv, and how many are negative. */
+/* Computes dinv and counts the negative pivots. */
 static cgam_status invert_pivots(cgam_dplr *T)
 {
-    /* Vanishing pivots that outnumber k share a kernel: T is singular to working precision. A shift
-     * below its backward error keeps x = Z v solvable, with the limit of the solutions as the
-     * answer. */
+    /* Vanishing pivots that outnumber k share a kernel: T is singular to working precision. A shift below its
+     * backward error keeps x = Z v solvable; the solution is the limit of the solutions. */
     double tiny = 0x1p-52 * T->norm, vanishing, negative;
     CGAM_REDUCE(T->Z, i, CGAM_SUM(vanishing)) vanishing += fabs(T->D[i]) <= tiny;
     T->vanishing = vanishing > (double)T->k;
@@ -352,7 +351,7 @@ cgam_status cgam_dplr_apply(const cgam_dplr *T, const double *x, double *y)
 {
     cgam_status status = CGAM_OK;
     int64_t n = T->n;
-    if (T->dense) { /* by the upper triangle, where T still is; BLAS rounds by alignment */
+    if (T->dense) { /* uses the upper triangle, which still holds T; BLAS rounding depends on alignment */
         double *z = cgam_alloc(T->env, (size_t)(2 * n), sizeof *z), *sum = z + n;
         if (!z) return cgam_fail_nomem(T->env, "a product with the gate operator");
         memcpy(z, x, (size_t)n * sizeof *z);
@@ -432,7 +431,7 @@ cgam_status cgam_dplr_range(const cgam_dplr *T, const double *v, double *e, doub
 cgam_status cgam_dplr_solve_once(const cgam_dplr *T, const double *x, double *y, double *scratch)
 {
     int64_t n = T->n, k = T->k, kz = T->a > 0 ? T->d : 0, size = k + T->m;
-    if (T->dense) { /* in scratch: what BLAS rounds depends on how its vectors are aligned */
+    if (T->dense) { /* in scratch: BLAS rounding depends on the alignment of vectors */
         memcpy(scratch, x, (size_t)n * sizeof *scratch);
         cgam_status dense = small_solve(T, n, scratch);
         memcpy(y, scratch, (size_t)n * sizeof *y);
@@ -472,8 +471,8 @@ cgam_status cgam_dplr_solve(const cgam_dplr *T, const double *x, double *y, doub
     double size_x = cgam_vec_norm(T->Z, x), error = 0, before = INFINITY;
     if (!r || !step || !scratch) status = cgam_fail_nomem(T->env, "a solve");
     if (status == CGAM_OK) status = cgam_dplr_solve_once(T, x, y, scratch);
-    /* One step is enough while eps |B|^2 / min |D| is small; close to the critical alpha each
-     * further step gains the same factor again, so go on while it pays. */
+    /* One step is enough while eps |B|^2 / min |D| is small; near the critical alpha each further step gains the same
+     * factor again, so continue while the error falls. */
     for (int pass = 0; status == CGAM_OK; pass++) {
         status = cgam_dplr_apply(T, y, r);
         if (status != CGAM_OK) break;

@@ -1,9 +1,8 @@
 /* dplr_inverse.c: the inverse of the small system K = P U B U'P' (Bunch and Kaufman), kept in square
  * blocks on and below the diagonal, and products with it.
  *
- * A block is multiplied as it is and transposed while it is in cache, so a product reads half of
- * the inverse once. Every block has sums of its own, which are joined in their order: the result
- * does not depend on the number of threads. */
+ * A block is multiplied both directly and transposed while in cache, so a product reads half of the inverse once.
+ * Every block has its own sums, which are joined in order: the result does not depend on the number of threads. */
 #include "base/blas.h"
 #include "num/dplr_parts.h"
 
@@ -15,10 +14,10 @@ enum { BLOCK_MAX = 256 };
 struct cgam_dplr_inverse {
     const cgam_dplr *T;
     int64_t size, block; /* of K, and of a block */
-    int64_t side;        /* blocks in a row of them */
+    int64_t side;        /* blocks in a row of blocks */
     double *blocks;      /* [side (side + 1) / 2, block, block], by rows; zeros beyond K */
     float *f32;          /* the same in f32 */
-    bool borrowed;       /* blocks are somebody else's */
+    bool borrowed;       /* blocks are borrowed */
 };
 
 static int64_t block_at(const cgam_dplr_inverse *M, int64_t i, int64_t j)
@@ -30,7 +29,7 @@ static int64_t block_at(const cgam_dplr_inverse *M, int64_t i, int64_t j)
 typedef struct making {
     cgam_dplr_inverse *M;
     double *U,
-        *off; /* unit triangular factor with the blocks' diagonals, and what is beside them */
+        *off; /* unit triangular factor with the blocks' diagonals, and their off-diagonal entries */
 } making;
 
 static void swap_rows(double *X, int64_t wide, int64_t i, int64_t j)
@@ -113,7 +112,7 @@ size_t cgam_dplr_inverse_bytes(const cgam_dplr_inverse *M)
     return numbers * (sizeof(double) + (M->f32 ? sizeof(float) : 0));
 }
 
-/* Is there an inverse, and of what shape? */
+/* Is there an inverse? Sets its shape. */
 static bool lay_out(const cgam_dplr *T, cgam_dplr_inverse *M)
 {
     if (T->dense || T->k == 0 || T->m > T->k / 8) return false;
@@ -187,9 +186,9 @@ typedef struct product {
     int64_t count;
     bool f32;
     const double *X; /* [side block, count] */
-    double *Y;       /* [blocks, 2, block, count]: what a block gives to its rows and its columns */
+    double *Y;       /* [blocks, 2, block, count]: a block's part of its rows and its columns */
     const float *X32;
-    float *Y32; /* the same, where f32 */
+    float *Y32; /* the same with f32 */
 } product;
 
 static void multiply_part(const product *job, CBLAS_TRANSPOSE turned, int64_t block, int64_t from,
@@ -224,7 +223,7 @@ static cgam_status multiply_block(void *arg, int64_t item)
     return CGAM_OK;
 }
 
-/* out[v] = entry `row` of product v: the blocks' sums in their order. */
+/* out[v] = entry `row` of product v: the sum over blocks, in order. */
 static void join_row(const product *job, int64_t row, double *out)
 {
     int64_t rows = job->M->block, i = row / rows, strip = rows * job->count;

@@ -1,4 +1,4 @@
-/* dplr_kept.c: factors that were computed before. */
+/* dplr_kept.c: stored factors. */
 #include "num/dplr_parts.h"
 
 #include <math.h>
@@ -32,7 +32,7 @@ cgam_dplr_kept cgam_dplr_keep_as(const cgam_dplr *T, const cgam_dplr_inverse *M)
     return kept;
 }
 
-/* Pivots as dsytrf leaves them: rows counted from 1, negative ones in pairs. */
+/* Checks pivots in the form of dsytrf: rows counted from 1, negative ones in pairs. */
 static bool pivots_hold(int64_t size, const int32_t *pivots)
 {
     for (int64_t j = 0; j < size; j++) {

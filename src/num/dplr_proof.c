@@ -1,12 +1,12 @@
-/* dplr_proof.c: T = diag(D) + a Z Z' + sigma w w' with the rounding of its own making, and proofs
- * that its eigenvalues are above a number (docs/theorems/rounding.md).
+/* dplr_proof.c: T = diag(D) + a Z Z' + sigma w w' with bounds of its rounding errors, and proofs that its eigenvalues
+ * are above a number (docs/theorems/rounding.md).
  *
- * As a matrix: Cholesky's factorisation of T - x I, lowered by what rounding may have done, that
- * runs to its end (Rump 2006). Without one, n > d: rows R with a pivot D_i - x > 0 are eliminated,
- * M = I + B_R' D_R^-1 B_R is positive definite by construction, and T > x I holds if and only if
+ * As a matrix: Cholesky's factorisation of T - x I, lowered by a bound of the rounding errors, must complete (Rump
+ * 2006). Without one, n > d: rows R with a pivot D_i - x > 0 are eliminated, M = I + B_R' D_R^-1 B_R is positive
+ * definite by construction, and T > x I holds if and only if
  *     Q = D_S + B_S M^-1 B_S' > 0 ,     S the other rows, at most k of them.
  * For any Y whatever, B M^-1 B' >= B Y + Y'B' - Y'M Y, with an error that is quadratic in
- * Y - M^-1 B'. So the solve needs no error bound, only the products do. */
+ * Y - M^-1 B'. So only the products need error bounds, not the solve. */
 #include "num/dplr_parts.h"
 #include "num/eigen.h"
 #include "num/ranks.h"
@@ -14,22 +14,23 @@
 
 #include <string.h>
 
-enum { CAREFUL = 1 << 17 }; /* products of pairs of rows that are always made twice as long */
+enum { CAREFUL = 1 << 17 }; /* up to this many products of pairs use twice the precision */
 static const double PIVOT = 16;
-static const double CLOSE = 0x1p-46; /* what an entry may be off by otherwise, */
-static const double ROW = 0x1p-33;   /* and a row of them that are made once */
-static const double NEXT = 30;       /* from one floor to the next below it */
+static const double CLOSE = 0x1p-46; /* beyond that, error limit of an entry, */
+static const double ROW = 0x1p-33;   /* and of a row of entries, in plain precision */
+static const double NEXT = 30;       /* factor from one floor to the next lower one */
 
-/* Of a product with two rows, beside what summing it does. */
+/* Error of a product of two rows, besides that of its sum. */
 static double scale_error(const cgam_rows *Z) { return Z->scale ? cgam_norm_error(Z->d) : 0; }
 
-/* What underflow may take from a |zeta_i|^2, or another sum of products with a row that is not 0, times a. */
+/* Bound of what underflow may take from a |zeta_i|^2, or from another sum of products with a row that is not 0, times
+ * a. */
 static double underflow_of(const cgam_dplr_spec *s, double norm2)
 {
     return norm2 > 0 ? cgam_underflow(s->a * (double)s->Z->d) : 0;
 }
 
-/* Of a row that is here, or was brought with it. */
+/* Returns the entry of a row that is here or was brought here. */
 static double entry_at(const cgam_dplr_spec *s, const double *x, int64_t i)
 {
     return *cgam_rows_entries(s->Z, x, i);
@@ -74,7 +75,7 @@ static bool is_careful(const cgam_rows *Z)
     return (double)Z->n * (double)Z->n * (double)Z->d <= CAREFUL;
 }
 
-/* <zeta_i, zeta_j> as if in twice the precision, over what dsyrk has left; *error as well. */
+/* Replaces dsyrk's <zeta_i, zeta_j> by one in twice the precision; *error as well. */
 static double dot_carefully(const cgam_rows *Z, const double *row, int64_t j, double *other,
                             double *error)
 {
@@ -138,7 +139,7 @@ static double frobenius(int64_t count, const double *X)
     return cgam_widened(sqrt(total), 0x1p-19);
 }
 
-/* B of the rows listed, [count, k]. */
+/* B of the listed rows, [count, k]. */
 static void border_rows(const cgam_dplr_spec *s, int64_t count, const int64_t *index, double *B)
 {
     int64_t k = cgam_dplr_columns(s), kz = s->a > 0 ? s->Z->d : 0;
@@ -158,16 +159,15 @@ typedef struct small {
     double *Q;                /* [m, m] */
     double error;             /* of M, in the spectral norm */
     double pivots;            /* of the pivots of S */
-    double floor, off;        /* where all this is, and what Q is off by */
-    bool judged;              /* is there a Q? */
-    bool steady;              /* M would be much the same at a floor that is a little lower */
+    double floor, off;        /* the floor of all this, and the error of Q */
+    bool judged;              /* Q exists */
+    bool steady;              /* M would be nearly the same at a slightly lower floor */
     double *trial;            /* [m, m] buffer, */
-    double *scratch, *buffer; /* and what all arrays lie in */
+    double *scratch, *buffer; /* and the memory of all arrays */
 } small;
 
-/* Splits the rows: false where more than k pivots are not safely positive, which proves nothing. A
- * pivot is safe above `safe` of its load, which leaves M small, or above PIVOT times what it may be off
- * by. */
+/* Splits the rows. Returns false if more than k pivots are not safely positive, which proves nothing. A pivot is safe
+ * above `safe` of its load, which keeps M small, or above PIVOT times its error bound. */
 static cgam_status split_at(cgam_env *env, const cgam_dplr_spec *s, double floor, double safe,
                             small *w, bool *split)
 {
@@ -204,8 +204,7 @@ static cgam_status split_at(cgam_env *env, const cgam_dplr_spec *s, double floor
     return CGAM_OK;
 }
 
-/* Norms that are equal but for f32's rounding leave pivots near 1e-8 of the load, all but k of which
- * have to be safe. */
+/* Norms that are equal except for f32 rounding give pivots near 1e-8 of the load, of which all but k must be safe. */
 static cgam_status split_rows(cgam_env *env, const cgam_dplr_spec *s, double floor, small *w,
                               bool *split)
 {
@@ -214,7 +213,7 @@ static cgam_status split_rows(cgam_env *env, const cgam_dplr_spec *s, double flo
     return status == CGAM_OK && !*split ? split_at(env, s, floor, 0, w, split) : status;
 }
 
-/* M = I + B_R' D_R^-1 B_R, its lower triangle and then all of it. */
+/* Forms M = I + B_R' D_R^-1 B_R, first its lower triangle, then all of it. */
 static cgam_status form_M(cgam_env *env, const cgam_dplr_spec *s, small *w)
 {
     double *scratch = w->scratch;
@@ -242,7 +241,7 @@ static cgam_status form_M(cgam_env *env, const cgam_dplr_spec *s, small *w)
     return status;
 }
 
-/* Q from below, and what it is off by; INFINITY where M cannot be factored. */
+/* A lower bound of Q, and its error; INFINITY if M cannot be factored. */
 static cgam_status form_schur(cgam_env *env, const cgam_dplr_spec *s, small *w)
 {
     int64_t k = w->k, m = w->m;
@@ -270,9 +269,8 @@ static cgam_status form_schur(cgam_env *env, const cgam_dplr_spec *s, small *w)
     return CGAM_OK;
 }
 
-/* Is Q positive definite, as it is or lowered by all that rounding may have done, at `floor`? Where
- * that is below w->floor the pivots of R are larger there and M is smaller, so Q is larger by the
- * difference at least. */
+/* Is Q positive definite at `floor`, as computed or lowered by its error bound? If `floor` is below w->floor, the
+ * pivots of R are larger there and M is smaller, so Q is larger by at least the difference. */
 static cgam_status check_positive(cgam_env *env, const small *w, double floor, bool surely,
                                   bool *positive)
 {
@@ -298,7 +296,7 @@ static void small_free(cgam_env *env, const cgam_dplr_spec *s, small *w)
     cgam_free(env, w->buffer);
 }
 
-/* All of w at a floor. There is no Q where all rows are in R, which proves it, and where too few are. */
+/* Computes all of w at a floor. There is no Q if all rows are in R, which proves it, or if too few are. */
 static cgam_status small_at(cgam_env *env, const cgam_dplr_spec *s, double floor, small *w,
                             bool *proved)
 {
@@ -336,7 +334,7 @@ static cgam_status small_at(cgam_env *env, const cgam_dplr_spec *s, double floor
     return status;
 }
 
-/* T as a matrix, where it is small enough. */
+/* Uses T as a matrix, if it is small enough. */
 static cgam_status matrix_above(cgam_env *env, const cgam_dplr_spec *s, double floor, bool twice,
                                 bool *proved)
 {
@@ -396,8 +394,8 @@ cgam_status cgam_dplr_above_near(cgam_env *env, const cgam_dplr_spec *s, double 
     return status;
 }
 
-/* Rows of a matrix T: each entry is off by (u + 2 u) of itself and by what its product may be, see
- * cgam_dplr_matrix. */
+/* Error bounds of the rows of a matrix T: each entry has an error of (u + 2 u) of itself plus that of its product,
+ * see cgam_dplr_matrix. */
 static void matrix_errors(const cgam_dplr_spec *s, const cgam_dplr *T, const double *x,
                           double lengths, double *error)
 {
@@ -407,7 +405,7 @@ static void matrix_errors(const cgam_dplr_spec *s, const cgam_dplr *T, const dou
     for (int64_t i = 0; i < n; i++) error[i] = fabs(T->D[i] * x[i]);
     for (int64_t i = 0; i < n; i++) {
         total += fabs(x[i]);
-        for (int64_t j = i + 1; j < n; j++) { /* by the upper triangle, where T still is */
+        for (int64_t j = i + 1; j < n; j++) { /* uses the upper triangle, which still holds T */
             double entry = fabs(T->K[i * n + j]);
             error[i] += entry * fabs(x[j]);
             error[j] += entry * fabs(x[i]);

@@ -1,9 +1,9 @@
-/* dplr_small.c: what rounding did to solutions of the small system K of dplr.c, without a pass over Z.
+/* dplr_small.c: rounding errors of solutions of the small system K of dplr.c, without a pass over Z.
  *
  * T^-1 Z v and T^-1 x leave the small system as vectors e and t of d numbers. For K z = f, z as
  * computed,
  *     |z - K^-1 f| <= |K^-1| |K z - f| ,
- * and the residual takes one product with the K that was formed, whose own error is known beforehand:
+ * and the residual takes one product with the K that was formed, whose own error is known in advance:
  *     |dK| <= sum_R load_i / |D_i| (e_i / |D_i| + 8 u + gamma_g + nu) + (3 u + nu) |B_S| + max_S e_i ,
  * load = a |zeta|^2, g the roundings of a sum over all rows (rows.h), nu that of normalising. With all
  * pivots positive and no border K = -M, M = I + B' D^-1 B >= I, and |K^-1| <= 1. */
@@ -15,7 +15,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { PRODUCT_ROWS = 256 }; /* of a product, between two looks at whether to stop */
+enum { PRODUCT_ROWS = 256 }; /* of a product, between two checks of whether to stop */
 
 cgam_status cgam_dplr_keep(cgam_dplr *T, const cgam_dplr_spec *spec)
 {
@@ -70,7 +70,7 @@ static double norm(int64_t n, const double *x)
     return cgam_array_norm(n, x) * (1 + (4 * (double)n + 16) * CGAM_U);
 }
 
-/* |z - K^-1 f| from above, f off by f_off and z by 4 u of itself; f becomes the residual. */
+/* Upper bound of |z - K^-1 f|, with an error of f_off in f and of 4 u of itself in z; f becomes the residual. */
 static double off_by(const cgam_dplr *T, const double *z, double *f, double f_off)
 {
     int64_t size = T->k + T->m;

@@ -8,8 +8,8 @@
 
 enum {
     PANEL = 32,        /* columns of a reduction, as LAPACK has it */
-    PANEL_FACTOR = 64, /* and of Bunch and Kaufman's */
-    AT_ONCE = 256      /* vectors that Q is applied to */
+    PANEL_FACTOR = 64, /* and of the factorisation by Bunch and Kaufman */
+    AT_ONCE = 256      /* vectors multiplied by Q at once */
 };
 
 typedef struct tridiagonal {
@@ -28,7 +28,7 @@ static cgam_status check_stop(cgam_env *env)
                                  : CGAM_OK;
 }
 
-/* The exponent that brings matrices with extreme entries back; 0 for all others. */
+/* The exponent that scales a matrix with extreme entries; 0 for all others. */
 static cgam_status choose_scale(tridiagonal *t)
 {
     double size = 0;
@@ -67,7 +67,7 @@ static void close_tridiagonal(tridiagonal *t)
     cgam_free(t->env, t->iwork);
 }
 
-/* dsytrd of the upper triangle: a panel, and what it leaves of the triangle before it. */
+/* dsytrd of the upper triangle: one panel, then the update of the triangle before it. */
 static cgam_status reduce(tridiagonal *t)
 {
     const lapack_int n = t->n, width = PANEL;
@@ -148,7 +148,7 @@ cgam_status cgam_eigen_all(cgam_env *env, int64_t n, bool vectors, double *A, do
     return status;
 }
 
-/* The eigenvalues of ranks from .. to of T, by the blocks that T falls into, and their vectors. */
+/* Finds the eigenvalues of ranks from .. to of T, by the blocks of T, and their vectors. */
 static cgam_status find_some(tridiagonal *t, lapack_int from, lapack_int to, double *found,
                              double *vectors)
 {
@@ -165,7 +165,7 @@ static cgam_status find_some(tridiagonal *t, lapack_int from, lapack_int to, dou
                      : cgam_fail(t->env, CGAM_E_INTERNAL, "dstein: %d", (int)info);
 }
 
-/* Values ascending, vectors with them. */
+/* Sorts values in ascending order, with their vectors. */
 static void sort_pairs(lapack_int n, int64_t many, double *values, double *vectors)
 {
     for (int64_t i = 1; i < many; i++)

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* Steps shrink the distance at least as Newton's on exp does, whose number grows as log log n. */
+/* A step reduces the distance at least as much as a Newton step on exp; the number of those grows as log log n. */
 enum { STEPS_MAX = 200 };
 
 /* sum p - 1, with the rounding of each addition kept, and its derivative. The leader's weight comes
@@ -50,7 +50,7 @@ double cgam_entmax_tilt(const cgam_entmax *e, int64_t n, const double *x)
     return tilt(&(cgam_rows){.n = n}, e, x);
 }
 
-enum { FEW = 1024 }; /* scores within reach of the top that are looked at by themselves */
+enum { FEW = 1024 }; /* scores near the top that are collected in an array */
 
 /* Newton's steps from shift 0. */
 static void find_shift(const cgam_rows *Z, cgam_entmax *e, const double *x)
@@ -62,7 +62,7 @@ static void find_shift(const cgam_rows *Z, cgam_entmax *e, const double *x)
     }
 }
 
-/* A shift of 0 or less leaves nothing to scores that are 1 / ((A - 1) beta) below the top. */
+/* With a shift of 0 or less, scores 1 / ((A - 1) beta) below the top have weight 0. */
 cgam_entmax cgam_entmax_rows(cgam_env *env, const cgam_rows *Z, double order, double beta,
                              const double *x)
 {

@@ -5,7 +5,7 @@
 
 enum {
     PANEL = 64,   /* columns of a piece of Bunch and Kaufman's factorisation, as LAPACK has it */
-    AT_ONCE = 64, /* right sides solved for */
+    AT_ONCE = 64, /* right sides solved at once */
     CHOLESKY_PANEL = 256, /* rows of a panel of Cholesky's, */
     CHOLESKY_WHOLE = 1024 /* and the largest matrix that is one piece; also columns of an update */
 };
@@ -63,7 +63,7 @@ cgam_status cgam_factor_solve(cgam_env *env, int64_t n, const double *A, const l
     return status;
 }
 
-/* A rows from .. from + panel are factored: their part of the rest, and what they take off it. */
+/* A rows from .. from + panel are factored: computes their part of the other columns, and the update of the rest. */
 static cgam_status update_rest(cgam_env *env, int64_t n, int64_t from, int panel, double *A)
 {
     int64_t first = from + panel;
@@ -85,7 +85,7 @@ cgam_status cgam_factor_cholesky(cgam_env *env, int64_t n, double *A, bool *posi
 {
     const int step = n > CHOLESKY_WHOLE ? CHOLESKY_PANEL : CHOLESKY_WHOLE;
     cgam_status status = CGAM_OK;
-    *positive = !has_nan(n, A); /* which OpenBLAS passes over */
+    *positive = !has_nan(n, A); /* OpenBLAS does not report NaN */
     for (int64_t i = 0; i < n && *positive && status == CGAM_OK; i += step) {
         int panel = (int)(n - i < step ? n - i : step);
         *positive =

@@ -1,15 +1,15 @@
 /* gemm_pass.c: see gemm_pass.h.
  *
- * Sizes. The vectors of CGAM_GEMM_PASS_DEPTH terms are 32 KiB at most, which stay in the first-level cache
- * while a band of rows goes by. They lie in panels of what a register tile takes side by side: where that is
- * less than all of them, a strip out of [d, 64] would be lines at distances of 256 bytes, which share an eighth of
- * the sets of a cache (Zen 3, d = 2048, products alone: 0.80 of sgemm; in panels 0.98). A band is narrow enough for
- * the hardware to follow its rows; rows too short for that are fetched ahead. A tile shares the second-level cache
- * with the vectors and the sums; CPUs with short vectors have 512 KB of it, and pages for 64 rows
- * (readout of tiles of 72 rows of 8 KB there: 0.54 of sgemm, of 48 0.75).
+ * Sizes. The vectors of CGAM_GEMM_PASS_DEPTH terms are 32 KiB at most, which stay in the first-level cache while a
+ * band of rows is read. They are stored in panels as wide as a register tile: if that is narrower than all vectors, a
+ * strip of [d, 64] would be lines at distances of 256 bytes, which share an eighth of the sets of a cache (Zen 3, d =
+ * 2048, products alone: 0.80 of sgemm; in panels 0.98). A band is narrow enough for the hardware to follow its rows;
+ * rows too short for that are fetched ahead. A tile shares the second-level cache with the vectors and the sums; CPUs
+ * with short vectors have 512 KB of it, and pages for 64 rows (readout of tiles of 72 rows of 8 KB there: 0.54 of
+ * sgemm, of 48 0.75).
  *
- * A unit for tiles of bytes (cpu/digits.h) takes 16 rows at a time against all vectors, from end to end, and CGAM_DIGITS_ROWS rows are
- * added to sums at a time, which share the second-level cache with them and with the vectors. */
+ * A unit for tiles of bytes (cpu/digits.h) multiplies 16 whole rows at a time by all vectors, and adds
+ * CGAM_DIGITS_ROWS rows to sums at a time; these share the second-level cache with the sums and the vectors. */
 #include "num/gemm_pass.h"
 
 #include "num/ranks.h"
@@ -19,13 +19,13 @@
 enum {
     CHUNKS_FEW = 16,
     BAND = 24,
-    TILE_BYTES = 600 << 10, /* where all vectors go side by side, and else */
+    TILE_BYTES = 600 << 10, /* if all vectors are in one panel, and else */
     TILE_BYTES_LESS = 400 << 10,
     TILE_ROWS_MIN = 2 * BAND,
     SHORT_ROW = 2048,          /* bytes */
     BLOCK_ROW = 384,           /* bytes */
-    DIGITS_VECTORS = 8,        /* from so many on the unit for tiles pays, */
-    DIGITS_COLUMNS = 256,      /* and from so many columns on */
+    DIGITS_VECTORS = 8,        /* from this many vectors on the unit for tiles is faster, */
+    DIGITS_COLUMNS = 256,      /* and from this many columns on */
     DIGITS_BYTES = 1024 << 10, /* of a tile of rows there, in */
     DIGITS_TILE = 256,         /* rows, at most */
 };
@@ -82,7 +82,7 @@ void cgam_gemm_pass_load(cgam_gemm_pass *s)
     }
 }
 
-/* Shapes: of a tile of rows, and of the sums. */
+/* Chooses the shapes of a tile of rows and of the sums. */
 static void choose_shapes(cgam_gemm_pass *s)
 {
     int64_t lanes = s->digits ? CGAM_DIGITS_LINE : s->gemm->lanes32, d = s->Z->d;
@@ -100,7 +100,7 @@ static void choose_shapes(cgam_gemm_pass *s)
     s->chunks = cgam_gemm_pass_chunks(s->Z->n, s->tile);
 }
 
-/* The unit for tiles, where it is there and pays. */
+/* Returns the unit for tiles if it exists and is faster, else NULL. */
 static const cgam_digits *digits_unit(const cgam_gemm_pass *s)
 {
     bool pays = !s->wide && s->vectors >= DIGITS_VECTORS && s->Z->d >= DIGITS_COLUMNS;
@@ -142,7 +142,7 @@ static bool reads_in_place(const cgam_gemm_pass *s)
     return s->Z->dtype == (s->wide ? CGAM_F64 : CGAM_F32);
 }
 
-/* Rows [i, i + count) without their scale: where they are, or converted into buffer. */
+/* Rows [i, i + count) without their scale: a pointer to them, or converted into buffer. */
 static const void *fetch_rows(const cgam_gemm_pass *s, int64_t i, int64_t count, void *buffer,
                               int64_t *ld)
 {
@@ -183,7 +183,7 @@ static void score_band(const cgam_gemm_pass *s, const void *rows, int64_t ld, in
     }
 }
 
-/* What rows are when a unit for tiles multiplies them. */
+/* The type of rows that a unit for tiles multiplies. */
 static cgam_dtype type_of_rows(const cgam_gemm_pass *s)
 {
     return reads_in_place(s) ? s->Z->dtype : CGAM_F32;
@@ -200,10 +200,10 @@ static void scale_rows(const cgam_gemm_pass *s, int64_t i, int64_t count, void *
 }
 
 typedef struct space {
-    void *rows; /* [tile, ld] where rows have to be converted */
+    void *rows; /* [tile, ld] if rows must be converted */
     void *S, *S2;
     float *Y;    /* [panel] sums of a few tiles */
-    void *block; /* [tile, BLOCK_ROW bytes]; NULL: the readout takes whole rows */
+    void *block; /* [tile, BLOCK_ROW bytes]; NULL: the readout uses whole rows */
     /* with digits: */
     float *largest; /* [tile, blocks] of the numbers of a row */
     void *weights;
@@ -224,15 +224,16 @@ static void shrink_sums(const cgam_gemm_pass *s, cgam_gemm_pass_tile *t, float *
     t->shrinks = false;
 }
 
-/* Some lines at a time: a copy of so few bytes by gcc's "rep movs" takes three times as long. */
+/* Copies a few lines at a time: gcc's "rep movs" takes three times as long for so few bytes. */
 static void copy_lines(size_t bytes, const char *from, char *to)
 {
     for (; bytes >= 64; bytes -= 64, from += 64, to += 64) memcpy(to, from, 64);
     memcpy(to, from, bytes);
 }
 
-/* Y += the rows of a tile by their weights. Where vectors are taken by panels, columns go by blocks, which are
- * copied: all panels find them in the first-level cache, in which rows at a distance of some pages have no room together. */
+/* Y += the rows of a tile times their weights. If vectors are in panels, columns are processed in blocks, which are
+ * copied: all panels then find them in the first-level cache, where rows several pages apart would not fit
+ * together. */
 static void add_readout(const cgam_gemm_pass *s, const cgam_gemm_pass_tile *t, const void *rows,
                         int64_t ld, void *block, void *Y, const char *next, const char *stop)
 {

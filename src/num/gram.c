@@ -1,10 +1,9 @@
 /* gram.c: Gram matrices of a tall stored matrix, in double.
  *
  * Z'WZ is made of products of DEPTH rows at a time with the register kernels of cpu/gemm.h, which
- * take both sides by rows: a stretch of rows is widened twice, as it is and weighted, in blocks of
- * columns that keep its distances short of a page. Only tiles on and below the diagonal are
- * computed, by strips of two vectors across it. Weights may be of both signs, so this is no dsyrk;
- * docs/roofline.md tells how near it comes to dgemm. */
+ * take both sides by rows: a group of rows is converted twice, plain and weighted, in blocks of columns, so that rows
+ * are less than a page apart. Only tiles on and below the diagonal are computed, by strips of two vectors across it.
+ * Weights may be of both signs, so this is no dsyrk; docs/roofline.md compares it with dgemm. */
 #include "base/blas.h"
 #include "num/cpu/gemm.h"
 #include "num/ranks.h"
@@ -14,7 +13,7 @@
 
 enum {
     DEPTH = 128,     /* rows summed in registers, */
-    DEPTH_MAX = 384, /* and where rows are so short that they all stay in cache */
+    DEPTH_MAX = 384, /* and if rows are so short that they all stay in cache */
     BLOCK = 256,     /* columns widened side by side */
     WIDTH_MAX = 64,  /* of a vector panel */
     LANES_MAX = 32,  /* of two vectors */
@@ -35,8 +34,8 @@ typedef struct gram {
     double *const *slice; /* and where it and those after it go */
 } gram;
 
-/* Columns [c, c + wide) of `count` rows from i on, times w where it is given, as blocks
- * [depth, ld] of BLOCK columns. What is beyond the last column stays what it was. */
+/* Converts columns [c, c + wide) of `count` rows from i on, times w if given, to blocks [depth, ld] of BLOCK columns.
+ * Entries beyond the last column are unchanged. */
 static void widen_columns(const gram *job, int64_t i, int64_t count, int64_t c, int64_t wide,
                           const double *w, double *to)
 {
@@ -57,7 +56,7 @@ static const double *column_at(const gram *job, const double *blocks, int64_t j)
     return blocks + j / BLOCK * job->depth * job->ld + j % BLOCK;
 }
 
-/* What touches the diagonal in columns [q, q + step): strips of two vectors, their lower part. */
+/* Adds the tiles at the diagonal in columns [q, q + step): strips of two vectors, their lower part. */
 static void add_corner(const gram *job, int64_t q, int64_t count, int64_t tall, int64_t width,
                        const double *left, const double *right, double *C)
 {
@@ -129,7 +128,7 @@ int64_t cgam_rows_gram_slices(int64_t n, int64_t d)
     return cgam_rows_parts(n, 4 * SLICE_ROWS, SLICES_MAX / 4);
 }
 
-/* Sums of slices on their way to one: those of [k, k + step), in order. */
+/* Partial sums of slices: the sum of [k, k + step), in order. */
 typedef struct sum {
     int64_t k, step;
     double *C;
@@ -137,7 +136,7 @@ typedef struct sum {
 
 enum { SUMS_MAX = 32 };
 
-/* The sum of slice k; pairs that are complete become one. */
+/* Adds slice k; complete pairs are joined. */
 static void take_slice(const gram *job, int64_t k, double *C, sum *sums, int64_t *count)
 {
     int64_t size = job->Z->d * job->Z->d;
@@ -155,7 +154,7 @@ static void take_slice(const gram *job, int64_t k, double *C, sum *sums, int64_t
     }
 }
 
-/* All sums of other ranks too, in *all [d, d]. */
+/* Gathers the sums of other ranks too, in *all [d, d]. */
 static cgam_status gather_sums(const gram *job, sum *sums, int64_t count, double **all)
 {
     int64_t size = job->Z->d * job->Z->d;
@@ -166,14 +165,14 @@ static cgam_status gather_sums(const gram *job, sum *sums, int64_t count, double
     if (!part[0] && !buffer) return cgam_fail_nomem(job->env, "slices of a Gram matrix");
     status = cgam_rows_join_rest(job->env, job->Z, job->slices, size, part, buffer, &total);
     *all = buffer;
-    if (!buffer) { /* the first of ours has it */
+    if (!buffer) { /* the first of this rank has it */
         *all = sums[0].C;
         sums[0].C = NULL;
     }
     return status;
 }
 
-/* A wide matrix has panels enough for all threads, and its slices come one after the other. */
+/* A wide matrix has enough panels for all threads, and its slices are computed one after the other. */
 static cgam_status gram_by_slices(gram *job, double **all)
 {
     const cgam_rows *Z = job->Z;
@@ -203,7 +202,7 @@ static cgam_status gram_by_slices(gram *job, double **all)
     return status;
 }
 
-/* The rows are cut into slices, whose number depends on the shape alone, with a matrix each. */
+/* The rows are cut into slices with a matrix each; the number of slices depends only on the shape. */
 cgam_status cgam_rows_gram(cgam_env *env, const cgam_rows *Z, const double *w, double *C,
                            int64_t ldc)
 {

@@ -1,13 +1,12 @@
 /* lowest.c: the smallest eigenvalue of T = diag(D) + a Z Z' + sigma w w', with proof.
  *
- * Small or n <= d: LAPACK answers on the n x n matrix; the Rayleigh quotient of its vector is an
- * upper bound, and Cholesky's factorisation of T - x I that runs to its end makes x a lower one, each
- * with its rounding (num/dplr_proof.c). Otherwise inverse Lanczos: with a shift s below the spectrum,
- * (T - s)^-1 is positive definite and its largest eigenvalue is 1 / (lambda_min - s). The free
- * bracket [lo, hi] (dplr.h) tells where to put s: a tenth of its width below lo, so that the
- * eigenvalues near the bottom are spread over the scale of the shift whatever their cluster. If
- * value - delta cannot be proved a lower bound and a count finds an eigenvalue below it, Lanczos had
- * missed it and goes on from a fresh vector with that knowledge. */
+ * Small or n <= d: LAPACK solves the n x n matrix; the Rayleigh quotient of its vector is an upper bound, and x is a
+ * lower bound if Cholesky's factorisation of T - x I completes, each with its rounding (num/dplr_proof.c). Otherwise
+ * inverse Lanczos: with a shift s below the spectrum, (T - s)^-1 is positive definite and its largest eigenvalue is 1
+ * / (lambda_min - s). The free bracket [lo, hi] (dplr.h) determines s: a tenth of its width below lo, so that the
+ * eigenvalues near the bottom are spread over the scale of the shift whatever their cluster. If value - delta cannot
+ * be proved a lower bound and a count finds an eigenvalue below it, Lanczos missed it, and restarts from a new vector
+ * with that information. */
 #include "num/dplr.h"
 #include "num/eigen.h"
 #include "num/rounding.h"
@@ -18,7 +17,7 @@
 
 enum { BASIS_MAX = 40, RESTARTS_MAX = 20, DENSE_MAX = 2048, PROOFS_MAX = 24 };
 
-/* The number of this bit pattern among all doubles in their order, and back. */
+/* The position of x among all doubles in order, and the inverse. */
 static uint64_t place_of(double x)
 {
     uint64_t bits;
@@ -34,8 +33,8 @@ static double at_place(uint64_t place)
     return x;
 }
 
-/* The entry of x that `rank` others are below or beside, by halving where it may be: nothing is sorted, and nobody
- * needs all of it. [low, high] holds it. */
+/* The entry of x with `rank` entries below or equal to it, by bisection of its range: without sorting, and without
+ * gathering x. [low, high] contains it. */
 static cgam_status select_entry(const cgam_rows *Z, const double *x, int64_t rank, double low,
                                 double high, double *out)
 {
@@ -77,7 +76,7 @@ cgam_status cgam_dplr_bracket(cgam_env *env, const cgam_dplr_spec *spec, double 
     return status;
 }
 
-/* x'Tx / x'x from above: T a matrix off by `error`, lower triangle by rows. */
+/* Upper bound of x'Tx / x'x: T a matrix with an error of at most `error`, lower triangle by rows. */
 static double quotient_above(int64_t n, const double *T, double error, const double *x)
 {
     double total = 0, size = 0, square = 0;
@@ -167,7 +166,7 @@ done:
     return status;
 }
 
-/* The same, by products as if in twice the precision where others leave more than 2^-33 of the value open. */
+/* The same, with products in twice the precision if plain ones leave more than 2^-33 of the value open. */
 static cgam_status lowest_matrix(cgam_env *env, const cgam_dplr_spec *spec, bool want_vector,
                                  cgam_lowest *out)
 {
@@ -189,7 +188,7 @@ typedef struct search {
     double *sum;   /* [d] */
 } search;
 
-/* A vector with no special direction: a fixed sequence, so that results repeat. */
+/* A vector without a special direction: a fixed sequence, so that results are reproducible. */
 static void start_vector(const cgam_rows *Z, int round, double *x)
 {
     uint64_t state = 0x9e3779b97f4a7c15u * (uint64_t)(round + 1);
@@ -245,7 +244,7 @@ static cgam_status lanczos(search *s, double small, double *residual)
     return CGAM_OK;
 }
 
-/* Vectors to keep: all of them while they are few bytes, otherwise an eighth of the bank's. */
+/* The number of vectors to keep: all if they are small, otherwise up to an eighth of the bank's bytes. */
 static int basis_width(const cgam_rows *Z)
 {
     if ((double)Z->n * BASIS_MAX <= 0x1p23) return BASIS_MAX;
@@ -253,7 +252,7 @@ static int basis_width(const cgam_rows *Z)
     return width < 8 ? 8 : width > BASIS_MAX ? BASIS_MAX : (int)width;
 }
 
-/* T - shift I, with D of its own where T has one. */
+/* T - shift I, with its own D if T has one. */
 static cgam_status shifted(search *s, double shift, double **D, cgam_dplr_spec *out)
 {
     *out = *s->spec;
@@ -327,7 +326,7 @@ static cgam_status lowest_lanczos(search *s, double tol_abs, cgam_lowest *out)
         status = lanczos(s, small, &residual);
         if (status == CGAM_OK) status = rayleigh(s, &value, &above);
         if (status != CGAM_OK) return status;
-        value = fmax(value, out->lo); /* below it by rounding alone */
+        value = fmax(value, out->lo); /* below lo by rounding only */
         out->value = fmin(out->value, value);
         out->hi = fmin(out->hi, above);
         /* |theta - theta_true| <= residual^2 / gap is what convergence gives; the first-order
@@ -339,7 +338,7 @@ static cgam_status lowest_lanczos(search *s, double tol_abs, cgam_lowest *out)
         status = cgam_dplr_above_near(s->env, s->spec, out->value, 1e6 * tol_abs, &under, &nothing);
         if (status != CGAM_OK) return status;
         if (under <= 1e6 * tol_abs) out->lo = fmax(out->lo, out->value - under);
-        /* if nothing was missed, rounding is in the way of a proof so close */
+        /* if no eigenvalue was missed, rounding prevents a tighter proof */
         if (under <= 1e3 * tol_abs || nothing) return CGAM_OK;
         cgam_dplr *count;
         status = factor_shifted(s, out->value - tol_abs, &count);
@@ -349,7 +348,7 @@ static cgam_status lowest_lanczos(search *s, double tol_abs, cgam_lowest *out)
         if (below == 0) return CGAM_OK;
         out->value = fmin(out->value, fmax(out->value - tol_abs, out->lo));
         small = fmax(1e-2 * small, 1e-15); /* a cluster narrower than it looks converged at once */
-        double keep = 1e-3; /* leave the vector found, but let the missed one grow in */
+        double keep = 1e-3; /* keep the vector found, but let the missed one grow in */
         start_vector(s->spec->Z, round + 1, s->y);
         CGAM_EACH_ROW(s->spec->Z, i) s->x[i] = keep * s->x[i] + s->y[i];
     }
@@ -361,7 +360,7 @@ static bool by_matrix(const cgam_dplr_spec *spec)
     return (spec->a > 0 && spec->Z->n <= spec->Z->d) || spec->Z->n <= CGAM_DPLR_SMALL;
 }
 
-/* Room for a search in the bracket [lo, hi] of an operator of this scale, and where its shift is. */
+/* Allocates a search in the bracket [lo, hi] of an operator of this scale, and sets its shift. */
 static cgam_status search_open(search *s, double lo, double hi, double scale)
 {
     const cgam_rows *Z = s->spec->Z;
@@ -385,7 +384,7 @@ static void search_close(search *s)
     cgam_free(s->env, s->sum);
 }
 
-/* The largest part that an entry of the diagonal is made of, and the smallest entry. */
+/* The largest term of any diagonal entry, and the smallest entry. */
 static double scale_of(const cgam_dplr_spec *spec, double *least)
 {
     double scale;
@@ -446,8 +445,8 @@ cgam_status cgam_dplr_lowest(cgam_env *env, const cgam_dplr_spec *spec, double t
         out->vector = s.x;
         s.x = NULL;
     }
-    /* Norms of very different size leave more rounding than the answer is large. The matrix itself,
-     * whose diagonal is exact, does not; where it is small, ask it. */
+    /* Norms of very different size make the rounding error larger than the result. The matrix itself, whose diagonal
+     * is exact, does not have this error; use it if it is small. */
     if (status == CGAM_OK && spec->Z->n <= DENSE_MAX &&
         out->hi - out->lo > 1e-9 * fmax(fabs(out->value), least)) {
         cgam_vec_free(env, spec->Z, out->vector);

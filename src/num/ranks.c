@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WHOLE_MAX = 2048 }; /* memories up to which proofs may take the n x n matrix */
+enum { WHOLE_MAX = 2048 }; /* up to this many memories, proofs may use the n x n matrix */
 
 static cgam_status fail_lost(cgam_env *env)
 {
@@ -56,13 +56,13 @@ void cgam_rows_iterated(const cgam_rows *Z, int64_t iterations)
     t->iterations += iterations;
 }
 
-/* ---- All are well, or all know who is not -------------------------------------------------------- */
+/* ---- Votes on the status of all ranks ------------------------------------------------------------ */
 typedef struct word {
     int64_t status;
     char text[CGAM_MESSAGE_MAX];
 } word;
 
-/* *who = the lowest rank that is in trouble, bit by bit from the top: is there one with a 0 here? */
+/* *who = the lowest rank with a failure, found bit by bit from the top: does one have a 0 here? */
 static bool find_lowest(cgam_ranks *r, bool trouble, int *who)
 {
     int bit = 1;
@@ -77,7 +77,7 @@ static bool find_lowest(cgam_ranks *r, bool trouble, int *who)
     return true;
 }
 
-/* Takes no memory, of which there may be none. */
+/* Does not allocate: memory may be exhausted. */
 static cgam_status agree_all_well(cgam_env *env, cgam_ranks *r, cgam_status mine)
 {
     if (r->ended != CGAM_OK) return r->ended;
@@ -136,7 +136,7 @@ void cgam_rows_failed(const cgam_rows *Z, cgam_status status)
 }
 
 /* ---- Which rank holds what -------------------------------------------------------------------------------- */
-/* The unit that rank r begins with: as even as whole units allow. */
+/* The first unit of rank r: as even as whole units allow. */
 static int64_t unit_at(int64_t units, int ranks, int r) { return units * r / ranks; }
 
 void cgam_ranks_cut(int64_t n, int64_t d, int ranks, int rank, int64_t *begin, int64_t *end)
@@ -218,7 +218,7 @@ static int owner_of_chunk(const cgam_shard *s, int64_t chunks, int64_t k)
     return low;
 }
 
-/* Of a row that was brought here; NULL: it is here, or nowhere. */
+/* Returns a row that was brought here; NULL: it is stored here, or not available. */
 static const char *find_brought(const cgam_shard *s, int64_t i)
 {
     int64_t low = 0, high = s->count;
@@ -438,7 +438,7 @@ cgam_status cgam_rows_collect(cgam_env *env, const cgam_rows *Z, size_t bytes, i
     return status;
 }
 
-/* The records of rank `from`: *theirs is an array of `*count`; free it with cgam_free. */
+/* Gets the records of rank `from`: *theirs is an array of `*count`; free it with cgam_free. */
 static cgam_status tell_records(cgam_env *env, cgam_ranks *r, int from, size_t bytes, int64_t mine,
                                 const void *records, int64_t *count, void **theirs)
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 enum {
-    FEW = 32, /* one row in so many counts: then they are read by list */
+    FEW = 32, /* below one row in this many, rows are read by list */
     TILE_ROWS_MIN = 8,
     TILE_ROWS_MAX = 64,
 };
@@ -16,12 +16,12 @@ int64_t cgam_readout_tile(const cgam_rows *Z)
     return rows < TILE_ROWS_MIN ? TILE_ROWS_MIN : rows > TILE_ROWS_MAX ? TILE_ROWS_MAX : rows;
 }
 
-/* All rows of the tile, with zeros for the `few` that may be left out: f32 is slow with numbers below
- * its normal range. Returns what they weigh. */
+/* Uses all rows of the tile, with zeros for the `few` that may be left out: f32 is slow with subnormal numbers.
+ * Returns the weight left out. */
 static double set_whole(const cgam_rows *Z, const double *weight, int64_t few, double cut,
                         cgam_readout *out)
 {
-    const double *scale = Z->scale ? Z->scale + out->begin : NULL; /* rows that are here */
+    const double *scale = Z->scale ? Z->scale + out->begin : NULL; /* rows stored here */
     double left_out = 0;
     out->count = out->rows;
     if (out->f32 && scale)
@@ -64,7 +64,7 @@ void cgam_readout_flush(const cgam_rows *Z, cgam_readout_sum *to)
     to->rows = 0;
 }
 
-/* How many of `left` rows y32 may take next. */
+/* How many of `left` rows y32 may still sum. */
 static int64_t rows_that_fit(const cgam_rows *Z, int64_t left, cgam_readout_sum *to)
 {
     if (to->rows == CGAM_F32_ROWS) cgam_readout_flush(Z, to);
@@ -73,7 +73,7 @@ static int64_t rows_that_fit(const cgam_rows *Z, int64_t left, cgam_readout_sum 
     return some;
 }
 
-/* The rows of a whole tile from `from` on. */
+/* Adds the rows of a whole tile from `from` on. */
 static void add_whole(const cgam_rows *Z, const cgam_readout *stale, int64_t from,
                       cgam_readout_sum *to)
 {

@@ -6,7 +6,7 @@
 #include <float.h>
 #include <stddef.h>
 
-/* a + b = sum + *error exactly (Knuth); a b = product + *error exactly, but for underflow. */
+/* a + b = sum + *error exactly (Knuth); a b = product + *error exactly, except for underflow. */
 static inline double two_sum(double a, double b, double *error)
 {
     double sum = a + b, part = sum - a;
@@ -39,7 +39,7 @@ bool cgam_sum_exactly(double x, double y, double *out)
 {
     double error;
     *out = two_sum(x, y, &error);
-    return error == 0; /* which it is not where something is infinite */
+    return error == 0; /* not if a value is infinite */
 }
 
 bool cgam_product_exactly(double x, double y, double *out)
@@ -63,7 +63,7 @@ bool cgam_dot_exactly(int64_t d, const double *x, const double *y, double *out)
 double cgam_square_times(double x, double y)
 {
     int i, j;
-    double a = frexp(x, &i), b = frexp(y, &j), part = a * a * b; /* off by 2 u */
+    double a = frexp(x, &i), b = frexp(y, &j), part = a * a * b; /* relative error 2 u */
     if (part == 0) return 0;
     double value = ldexp(cgam_above(cgam_above(cgam_above(part))), 2 * i + j);
     return value < DBL_MIN ? cgam_above(value) : value;
@@ -71,7 +71,7 @@ double cgam_square_times(double x, double y)
 
 enum { PARTS_MAX = 48 }; /* of a sum without error: 2100 bits, in disjoint doubles */
 
-/* Adds x to the expansion part[0 .. *count), by rising size, which stays exact (Shewchuk 1997). */
+/* Adds x to the expansion part[0 .. *count), sorted by rising size; it stays exact (Shewchuk 1997). */
 static bool grow_expansion(double *part, int *count, double x)
 {
     int kept = 0;
@@ -122,7 +122,7 @@ cgam_status cgam_cholesky_ends(cgam_env *env, int64_t n, double *B, bool *ends)
 }
 
 /* |R'R - B| <= gamma_k diag-scaled with k = n + 1 for the loops above. BLAS multiplies by
- * reciprocals of the pivots, an operation more for each, so twice as many are granted. */
+ * reciprocals of the pivots, one more operation each, so the bound allows twice as many. */
 double cgam_cholesky_error(int64_t n, double trace)
 {
     double gamma = cgam_gamma(2 * (double)n + 8);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum {
-    CHUNK_ROWS_MIN = 256, /* smaller ones are not worth a hand-over */
+    CHUNK_ROWS_MIN = 256, /* smaller chunks do not outweigh the cost of a task */
     TILE_BYTES = 1 << 18, /* a quarter of a small L2 cache, as stored */
     TILE_ROWS_MAX = 1024,
 };
@@ -42,7 +42,7 @@ int64_t cgam_rows_chunk_begin(const cgam_rows *Z, int64_t k)
     return Z->n * k / cgam_rows_chunks(Z);
 }
 
-/* Rows that a core's cache holds while two loops go over them. */
+/* The number of rows that stay in a core's cache while two loops read them. */
 static int64_t tile_rows(const cgam_rows *Z)
 {
     int64_t rows = TILE_BYTES / (int64_t)((size_t)Z->stride * cgam_dtype_size(Z->dtype));
@@ -83,7 +83,7 @@ typedef struct product {
     int64_t count;
     const double *in;
     double *out;   /* score: [count, n]; combine: [chunks, count, d] partial sums */
-    int64_t apart; /* from vector to vector of n numbers */
+    int64_t apart; /* distance between vectors of n numbers */
 } product;
 
 static cgam_status score_chunk(void *arg, int64_t k)
@@ -129,7 +129,7 @@ static cgam_status combine_chunk(void *arg, int64_t k)
     return CGAM_OK;
 }
 
-/* Row by row, and only those that count. */
+/* Row by row, and only rows with weight. */
 static cgam_status combine_some_chunk(void *arg, int64_t k)
 {
     product *job = arg;
@@ -195,7 +195,7 @@ double cgam_array_norm(int64_t n, const double *x)
 {
     double largest = 0;
     for (int64_t i = 0; i < n; i++) {
-        if (isnan(x[i])) return x[i]; /* fmax would pass it over */
+        if (isnan(x[i])) return x[i]; /* fmax would skip it */
         largest = fmax(largest, fabs(x[i]));
     }
     if (largest == 0 || !isfinite(largest)) return largest;

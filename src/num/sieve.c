@@ -37,7 +37,7 @@ int64_t cgam_sieve_rows(const cgam_sift_one *by, const cgam_sketch *sketch, cons
         for (int k = 0; k < 3; k++) {
             at[k] = from[k] + i;
             if (groups > 0) continue;
-            for (int64_t j = 0; j < WIDTH; j++) /* rows that are not there are open */
+            for (int64_t j = 0; j < WIDTH; j++) /* absent rows are marked open */
                 last[k][j] = j < left ? at[k][j] : k == 0 ? INFINITY : 0;
             at[k] = last[k];
         }

@@ -8,7 +8,7 @@
 
 enum {
     TILE_ROWS = 128, /* scored at once, a multiple of CGAM_INT8_TILE */
-    MANY = 16        /* vectors that are worth a unit for tiles */
+    MANY = 16        /* from this many vectors on a unit for tiles is faster */
 };
 
 int cgam_sketch_exponent(double norm_max)
@@ -18,14 +18,14 @@ int cgam_sketch_exponent(double norm_max)
     return norm_max > 0 ? exponent : 0;
 }
 
-/* |x| from above, of numbers whose squares add up to that, each off by at most u of itself and 2^-1074; squares may
- * have been lost below 2^-1074. */
+/* Upper bound of |x| from the computed sum of squares, whose terms each have an error of at most u of themselves plus
+ * 2^-1074; squares below 2^-1074 may have been lost. */
 static double length_above(int64_t d, double squares)
 {
     return sqrt(squares) * (1 + (2 * (double)d + 16) * CGAM_U) + (double)d * 0x1p-530;
 }
 
-/* The numbers and steps of x [d], which becomes what they leave; its norm from above, and theirs. */
+/* Rounds x [d] to numbers and steps and leaves the remainder in x; returns upper bounds of its norm and theirs. */
 static double round_all(const cgam_cpu *cpu, int64_t d, int most, double *x, int8_t *out,
                         float *step, double *hat)
 {
@@ -116,14 +116,14 @@ cgam_status cgam_sketch_new(cgam_env *env, const cgam_rows *Z, double norm_max, 
     return status;
 }
 
-/* x in units of its own, with their exponent and its size. */
+/* Scales x to its own units, and sets their exponent and its size. */
 static void scale_vector(int64_t d, const double *x, double *scaled, cgam_sketched *out)
 {
     double size = 0, squares = 0;
     for (int64_t j = 0; j < d; j++) size = fabs(x[j]) > size ? fabs(x[j]) : size;
     out->exponent = 0;
     if (size > 0) frexp(size, &out->exponent);
-    int half = -out->exponent / 2; /* the power of two may be out of range, its parts are not */
+    int half = -out->exponent / 2; /* the power of two may be out of range, its factors are not */
     double by = ldexp(1, half), then = ldexp(1, -out->exponent - half);
     for (int64_t j = 0; j < d; j++) {
         scaled[j] = x[j] * by * then;
@@ -174,7 +174,7 @@ cgam_sketch_error cgam_sketch_bound(int64_t d, const cgam_sketched *x, int terms
     /* f32: each term by itself, their sum, and that plus the bound; then the product in double */
     double f32 = (CGAM_INT8_ROUNDINGS(cgam_int8_blocks(d)) + 4) * 0x1p-24;
     double f64 = cgam_gamma(2 * (double)d + 16);
-    /* the terms' sizes add up to at most |x| and thrice what the first leaves out */
+    /* the sizes of the terms sum to at most |x| plus three times the remainder of the first */
     all += terms > 1 ? 3 * x->left[0] : 0;
     return (cgam_sketch_error){(left + f32 * all + f64 * x->size) * CGAM_SLACK,
                                x->size * (1 + f64) * CGAM_SLACK};
@@ -198,7 +198,7 @@ static cgam_status scan_part(void *arg, int64_t part)
     float *tile = m > 1 ? cgam_alloc(job->env, (size_t)(TILE_ROWS * m), sizeof *tile) : NULL;
     if (m > 1 && !tile) return cgam_fail_nomem(job->env, "a tile of scores");
     for (int64_t i = s->n * part / job->parts, rows; i < end; i += rows) {
-        int64_t left = end - i; /* the last are not too few for a unit for tiles */
+        int64_t left = end - i; /* the remaining rows still fill a unit for tiles */
         rows = left <= TILE_ROWS ? left : left < TILE_ROWS + CGAM_INT8_TILE ? left / 2 : TILE_ROWS;
         float *to = m > 1 ? tile : job->out + i;
         job->loops->dot(s->rows + i * s->d, s->scale + i * blocks, rows, s->d, m, job->X, to);

@@ -16,8 +16,8 @@ int64_t cgam_vec_end(const cgam_rows *Z) { return Z->shard ? Z->shard->end : Z->
 
 int64_t cgam_vec_size(const cgam_rows *Z) { return cgam_vec_end(Z) - cgam_vec_begin(Z); }
 
-/* Entries from `from` on are stored, at their places: where an array of those begins. Counted in bytes, since
- * there need be nothing at 0. */
+/* Pointer to the array whose entries from `from` on are stored in block. Computed in bytes, since entry 0 may not
+ * exist. */
 static double *placed(double *block, int64_t from)
 {
     return (double *)((uintptr_t)block - (uintptr_t)from * sizeof *block);
@@ -107,7 +107,7 @@ static void begin_term(cgam_term_kind kind, double *x)
     if (width_of(kind) == 2) x[1] = 0;
 }
 
-/* all = all and x, which comes after it in the order of rows. */
+/* all = all joined with x, which comes later in the order of rows. */
 static void join_term(cgam_term_kind kind, double *all, const double *x)
 {
     double total = all[0] + x[0];
@@ -134,7 +134,7 @@ static void begin_terms(cgam_reduction *x)
         begin_term(t->kind, all);
 }
 
-/* Joins a record of the terms that are sums, or of those that are not; returns the end of the record. */
+/* Joins a record of the terms that are sums, or of the others; returns the end of the record. */
 static const double *join_record(cgam_reduction *x, bool sums, const double *record)
 {
     double *all = x->all;
@@ -146,14 +146,14 @@ static const double *join_record(cgam_reduction *x, bool sums, const double *rec
     return record;
 }
 
-/* The chunks that rank r has. */
+/* The number of chunks of rank r. */
 static int64_t groups_of(const cgam_reduction *x, int r)
 {
     const cgam_shard *s = x->Z->shard;
     return cgam_shard_first(s, x->groups, r + 1) - cgam_shard_first(s, x->groups, r);
 }
 
-/* The numbers that rank r sends: the sums of its chunks, then its maxima and minima, if it has chunks. */
+/* The count of numbers that rank r sends: the sums of its chunks, then its maxima and minima, if it has chunks. */
 static int64_t numbers_of(const cgam_reduction *x, int r)
 {
     int64_t groups = groups_of(x, r);
@@ -174,14 +174,14 @@ cgam_reduction cgam_reduction_open(const cgam_rows *Z, const cgam_term *terms)
     return x;
 }
 
-/* Appends a term to what this rank sends. */
+/* Appends a term to the data that this rank sends. */
 static void put_record(cgam_reduction *x, const cgam_term *t, const double *value)
 {
     memcpy(x->record, value, (size_t)width_of(t->kind) * sizeof *value);
     x->record += width_of(t->kind);
 }
 
-/* Adds what the caller's variables hold of the chunk that ends here. */
+/* Adds the caller's variables for the chunk that ends here. */
 static void close_group(cgam_reduction *x)
 {
     double *all = x->all;
@@ -208,7 +208,7 @@ static cgam_status join_ranks(cgam_reduction *x)
     return status;
 }
 
-/* Gives the caller's variables what all chunks say. */
+/* Sets the caller's variables to the result over all chunks. */
 static void close_reduction(cgam_reduction *x)
 {
     cgam_status status = x->Z->shard ? join_ranks(x) : CGAM_OK;
@@ -233,7 +233,7 @@ bool cgam_reduction_next(cgam_reduction *x)
     return true;
 }
 
-/* Group by group, since what BLAS rounds depends on how many rows there are. */
+/* Group by group, since BLAS rounding depends on the number of rows. */
 void cgam_vec_weigh(const cgam_rows *Z, int64_t k, const double *W, const double *c, double *u)
 {
     int64_t chunks = cgam_rows_chunks(Z), first, last;
@@ -310,7 +310,7 @@ double cgam_vec_min(const cgam_rows *Z, const double *x)
     return least;
 }
 
-/* 0 where there is none; NaN, of a failure, stays. */
+/* 0 if there is no entry; NaN from a failure stays. */
 static double at_least_0(double most) { return most < 0 ? 0 : most; }
 
 double cgam_vec_max_abs(const cgam_rows *Z, const double *x)
