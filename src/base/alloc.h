@@ -14,7 +14,7 @@
 #include <string.h>
 
 typedef struct cgam_allocation {
-    void *pointer; /* where the address of the array goes */
+    void *pointer; /* receives the address of the array */
     size_t count, size;
     bool zeroed;
 } cgam_allocation;
@@ -43,8 +43,8 @@ static inline cgam_status cgam_alloc_list(cgam_env *env, const char *what, size_
     return fine ? CGAM_OK : cgam_fail_nomem(env, what);
 }
 
-/* Room for one item more in a list [*capacity] of which `used` are filled: the list doubles where it is full. After
- * a failure it is as it was. */
+/* Grows a list [*capacity] with `used` entries so that one more fits: a full list doubles. After a failure the list
+ * is unchanged. */
 #define cgam_grow(env, what, list_, used, capacity)                                                \
     cgam_grow_list((env), (what), &(list_), sizeof *(list_), (used), (capacity))
 static inline cgam_status cgam_grow_list(cgam_env *env, const char *what, void *list, size_t size,
@@ -63,7 +63,7 @@ static inline cgam_status cgam_grow_list(cgam_env *env, const char *what, void *
     return CGAM_OK;
 }
 
-/* The first `length` bytes of a text; NULL without memory. */
+/* Copies the first `length` bytes of a text; NULL if out of memory. */
 static inline char *cgam_strndup(cgam_env *env, const char *text, size_t length)
 {
     char *copy = cgam_alloc(env, length + 1, 1);

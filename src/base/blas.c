@@ -19,10 +19,10 @@ cgam_fortran_table cgam_fortran;
 static char trouble[256];
 static cgam_status outcome;
 
-/* A variable of the environment with another value for a while. */
+/* An environment variable with a temporary value. */
 typedef struct saved_variable {
-    const char *name; /* NULL = unchanged, for lack of memory */
-    char *old;        /* NULL = there was none */
+    const char *name; /* NULL = unchanged, because memory ran out */
+    char *old;        /* NULL = it was not set */
 } saved_variable;
 
 static saved_variable set_variable(const char *name, const char *value)
@@ -41,7 +41,7 @@ static void restore_variable(saved_variable b)
 }
 
 /* Loads the first of the names that can be loaded; keeps the last error message. */
-/* Lazily: OpenBLAS calls 2,000 functions by name and LAPACK 1,600, of which a recall needs a few dozen. */
+/* Lazily: OpenBLAS looks up 2,000 functions by name and LAPACK 1,600, of which a recall needs a few dozen. */
 static void *open_first(const char *const *names)
 {
     void *library = NULL;
@@ -58,7 +58,7 @@ static bool core_unknown(void *library)
     return corename && strcmp(corename(), "Prescott") == 0;
 }
 
-/* The right OPENBLAS_CORETYPE; NULL if OpenBLAS has chosen well. */
+/* The right OPENBLAS_CORETYPE; NULL if OpenBLAS chose well. */
 static const char *core_wanted(void *library)
 {
 #if defined(__x86_64__)
@@ -74,8 +74,8 @@ static const char *core_wanted(void *library)
 #endif
 }
 
-/* Has an OpenBLAS that stays loaded choose its kernels again. Its tables are static, so what has been
- * computed with others is not touched; nobody may be inside it meanwhile. */
+/* Makes a loaded OpenBLAS choose its kernels again. Its tables are static, so earlier results are not affected; no
+ * thread may be inside it meanwhile. */
 static void choose_again(void *library)
 {
     void (*forget)(void) = NULL, (*choose)(void) = NULL;
@@ -86,8 +86,8 @@ static void choose_again(void *library)
     choose();
 }
 
-/* OpenBLAS with one thread and this CPU's kernels, also where the program has loaded it before. Any
- * other BLAS is left alone. */
+/* Opens OpenBLAS with one thread and this CPU's kernels, also if the program loaded it before. Any other BLAS is not
+ * changed. */
 static void *open_blas(void)
 {
     static const char *const names[] = {"libopenblas.so.0", "libopenblas.so", "libblas.so.3", NULL};
@@ -118,7 +118,7 @@ static void *find_function(void *library, const char *name)
     return found;
 }
 
-/* Is there address space for so many bytes? */
+/* Is there address space for this many bytes? */
 static bool has_space(size_t bytes)
 {
     void *space = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -127,9 +127,9 @@ static bool has_space(size_t bytes)
 }
 
 static const size_t LIBRARIES = (size_t)1
-                                << 26; /* bytes: OpenBLAS, LAPACKE and the libraries they bring */
+                                << 26; /* bytes: OpenBLAS, LAPACKE and their dependencies */
 
-/* No library was loaded: it is not there, or there is no memory for it. */
+/* Reports why no library was loaded: it is absent, or there is no memory for it. */
 static void name_trouble(void)
 {
     outcome = CGAM_E_NOT_FOUND;
@@ -143,7 +143,7 @@ static void load_libraries(void)
 {
     static const char *const lapacke[] = {"liblapacke.so.3", "liblapacke.so", NULL};
     void *blas = open_blas();
-    /* Some builds of OpenBLAS bring LAPACKE along. */
+    /* some builds of OpenBLAS contain LAPACKE */
     void *lapack = blas && !dlsym(blas, "LAPACKE_dsyevd") ? open_first(lapacke) : blas;
     if (!blas || !lapack) {
         name_trouble();

@@ -1,12 +1,11 @@
 /* blas.h: BLAS and LAPACK, loaded at run time. Include it in place of cblas.h and lapacke.h; the names are theirs.
  *
- * OpenBLAS reads its environment once, while it is loaded: it starts a thread per core, which we do
- * not want (the env's own threads call it, one call each) and which hang a process that has little
- * address space; and it takes the kernels of 2004 for a CPU it does not know. So it is not linked but
- * loaded here, by the first env, after setting its variables: every program that uses the library gets the same,
- * and one that never makes an env does not load it at all.
+ * OpenBLAS reads its environment once, while it is loaded: it starts a thread per core, which we do not want (the
+ * env's own threads call it, one call each) and which hang a process with little address space; and for an unknown
+ * CPU it uses the kernels of 2004. So it is not linked but loaded here, by the first env, after setting its
+ * variables: every program that uses the library gets the same, and a program without an env does not load it.
  *
- * Another function of theirs is one more word in a list and one more line at the end. */
+ * To add a function, add one word to a list and one line at the end. */
 #ifndef CGAM_SRC_BASE_BLAS_H
 #define CGAM_SRC_BASE_BLAS_H
 
@@ -41,8 +40,8 @@ typedef struct cgam_lapack_table {
 #undef MEMBER
 } cgam_lapack_table;
 
-/* The pieces of LAPACK's blocked algorithms (num/eigen.h), which LAPACKE leaves out: as Fortran has them, with the length of
- * each text at the end. */
+/* The parts of LAPACK's blocked algorithms (num/eigen.h), which LAPACKE leaves out: with their Fortran interface, and
+ * the length of each text at the end. */
 typedef struct cgam_fortran_table {
     void (*dlasyf)(const char *uplo, const lapack_int *n, const lapack_int *nb, lapack_int *kb,
                    double *a, const lapack_int *lda, lapack_int *pivots, double *w,
@@ -61,16 +60,15 @@ extern cgam_blas_table cgam_blas;
 extern cgam_lapack_table cgam_lapack;
 extern cgam_fortran_table cgam_fortran;
 
-/* Fills the tables, once; cgam_env_new calls it. CGAM_E_NOT_FOUND when a library or one of its
- * functions is not there, CGAM_E_NOMEM when there is no address space for them: *why then points to a constant line
- * about it. */
+/* Fills the tables, once; cgam_env_new calls it. Returns CGAM_E_NOT_FOUND if a library or one of its functions is
+ * missing, CGAM_E_NOMEM if there is no address space for them; *why is then a constant line about it. */
 cgam_status cgam_blas_load(const char **why);
 
-/* Is there address space for so many calls at once? OpenBLAS takes 128 MB for each calling thread and
- * waits forever if it gets none, so we check first (`ulimit -v`). */
+/* Is there address space for this many concurrent calls? OpenBLAS takes 128 MB for each calling thread and waits
+ * forever if it gets none, so we check first (`ulimit -v`). */
 bool cgam_blas_fits(int threads);
-/* CGAM_E_NOMEM if there is not enough for the env's threads. Called when objects are made that will
- * call BLAS: banks, networks, lenses, studies. */
+/* Returns CGAM_E_NOMEM if there is not enough for the env's threads. Called by constructors of objects that call
+ * BLAS: banks, networks, lenses, studies. */
 cgam_status cgam_blas_check_space(cgam_env *env);
 
 #define cblas_daxpy cgam_blas.daxpy

@@ -36,14 +36,14 @@ typedef struct kept {
 
 struct cgam_env {
     cgam_env_opts opts;
-    cgam_pool *pool; /* NULL with one thread */
-    uint64_t number; /* of all envs of the process, from 1 */
+    cgam_pool *pool; /* NULL if single-threaded */
+    uint64_t number; /* unique in the process, from 1 */
     pthread_mutex_t lock;
-    char message[CGAM_MESSAGE_MAX]; /* the last of any thread */
+    char message[CGAM_MESSAGE_MAX]; /* the last message of any thread */
     int kept_count;
-    size_t kept_bytes, kept_limit; /* in all kept blocks: now, and at most */
+    size_t kept_bytes, kept_limit; /* in all kept blocks: current and maximum */
     kept kept[KEPT_MAX + 1];
-    _Atomic size_t used, limit; /* bytes from the default allocator; the most of them */
+    _Atomic size_t used, limit; /* bytes from the default allocator; their limit */
 };
 
 static _Thread_local size_t limit_hit; /* in MB; 0: no request has failed for a limit */
@@ -190,7 +190,7 @@ static void *reuse_kept(cgam_env *env, size_t bytes)
     return block;
 }
 
-/* Where all places are taken, the smallest block gives way to a larger one. */
+/* If all slots are taken, a larger block replaces the smallest. */
 static bool keep_block(cgam_env *env, void *block)
 {
     if (env->opts.free != default_free || KEPT_MAX == 0) return false;
@@ -242,7 +242,7 @@ size_t cgam_limit_hit(void)
     return hit;
 }
 
-/* A new block, counted; NULL: the allocator has none, or it would be beyond the limit. */
+/* Allocates and counts a new block; NULL: the allocator failed, or the limit would be exceeded. */
 static void *take_new(cgam_env *env, size_t bytes)
 {
     if (env->opts.alloc != default_alloc) return env->opts.alloc(env->opts.user, ALIGN, bytes);
@@ -287,7 +287,7 @@ void cgam_free(cgam_env *env, void *block)
 
 void cgam_text_free(cgam_env *env, char *text) { cgam_free(env, text); }
 
-/* NULL gives NULL: glibc leaves that, without an error, where a stream in memory could not grow for its last piece. */
+/* NULL returns NULL: glibc leaves NULL, without an error, if a stream in memory could not grow for its last piece. */
 char *cgam_strdup(cgam_env *env, const char *text)
 {
     size_t bytes = text ? strlen(text) + 1 : 0;

@@ -5,11 +5,11 @@
 #include <cgam/base.h>
 #include <stdarg.h>
 
-/* Memory of count x size bytes on a 64-byte boundary, NULL without memory or if the product
- * overflows. Sets no message; the caller reports what it was for through cgam_fail. */
+/* Allocates count x size bytes on a 64-byte boundary. Returns NULL if memory runs out or if the product overflows.
+ * Sets no message; the caller reports the failure with cgam_fail. */
 void *cgam_alloc(cgam_env *env, size_t count, size_t size);
 void *cgam_zalloc(cgam_env *env, size_t count, size_t size); /* zeroed */
-void cgam_free(cgam_env *env, void *block);                  /* NULL is fine */
+void cgam_free(cgam_env *env, void *block);                  /* NULL is allowed */
 /* cgam_free_all(env, x, y, ..) frees several blocks in that order; env is read first. */
 #define cgam_free_all(env, ...)                                                                    \
     cgam_free_blocks((env), sizeof((void *[]){__VA_ARGS__}) / sizeof(void *),                      \
@@ -20,7 +20,7 @@ static inline void cgam_free_blocks(cgam_env *env, size_t count, void *const *bl
 }
 char *cgam_strdup(cgam_env *env, const char *text);
 /* Replaces control characters, of 7 and of 8 bits (U+0080 to U+009F, or bytes alone), by question marks, so that a
- * terminal shows them; those in `spared` stay. */
+ * terminal does not interpret them; those in `spared` are kept. */
 void cgam_text_tame(char *text, const char *spared);
 
 /* Stores the message on the env and returns the status: return cgam_fail(env, ...). The macro
@@ -34,11 +34,11 @@ cgam_status(cgam_fail)(cgam_env *env, cgam_status status, const char *format, ..
         (cgam_fail)(env, fail_status_, __VA_ARGS__);                                               \
         fail_status_;                                                                              \
     })
-/* The most memory that all blocks of an env may take together; SIZE_MAX: no limit. A request beyond it fails, as it does
- * when the machine has no more. Only for an env with the default allocator. */
+/* Limits the memory of all blocks of an env together; SIZE_MAX: no limit. A request beyond it fails as if memory had
+ * run out. Only for an env with the default allocator. */
 void cgam_env_limit(cgam_env *env, size_t bytes);
 size_t cgam_env_used(const cgam_env *env);
-/* The limit, in MB, if a request of the calling thread has failed for it since the last call of this; else 0. */
+/* Returns the limit, in MB, if a request of the calling thread has exceeded it since the last call; else 0. */
 size_t cgam_limit_hit(void);
 
 /* CGAM_E_NOMEM with "out of memory: WHAT". */
@@ -50,7 +50,7 @@ static inline cgam_status cgam_fail_nomem(cgam_env *env, const char *what)
     return cgam_fail(env, CGAM_E_NOMEM, "out of memory: %s", what);
 }
 
-/* The last failure of a thread, of any env. Threads of a pool pass theirs to the caller. */
+/* The last failure of a thread, on any env. Threads of a pool pass theirs to the caller. */
 enum { CGAM_MESSAGE_MAX = 512 };
 typedef struct cgam_failure {
     uint64_t env; /* number of the env, 0 = none */
@@ -58,19 +58,19 @@ typedef struct cgam_failure {
 } cgam_failure;
 cgam_failure *cgam_failure_here(void);
 
-/* True when the program was asked to stop, or the calling thread was. */
+/* Returns true if the program, or the calling thread, was asked to stop. */
 bool cgam_interrupted(const cgam_env *env);
 
-/* A cancel flag of one call, for several calls on one env at a time. It is set for the calling thread
- * and for the env's threads while they work for it; several threads may call `asked` at once.
- * Borrowed until it is replaced; NULL = none. Returns the previous one. */
+/* A cancel flag of one call, for several concurrent calls on one env. It is set for the calling thread and for the
+ * env's threads while they work for it; several threads may call `asked` at once. Borrowed until it is replaced; NULL
+ * = none. Returns the previous one. */
 typedef struct cgam_stop {
     bool (*asked)(void *user);
     void *user;
 } cgam_stop;
 const cgam_stop *cgam_stop_set(const cgam_stop *stop);
 
-/* Reports progress if anyone listens; progress may be NULL. */
+/* Reports progress if a callback is set; progress may be NULL. */
 static inline void cgam_progress_tell(const cgam_progress *progress, cgam_progress_at at)
 {
     if (progress && progress->report) progress->report(progress->user, &at);
@@ -86,20 +86,19 @@ static inline void cgam_progress_count(const cgam_progress *progress, const char
                                                     .seconds_left = __builtin_nan("")});
 }
 
-/* Runs task(arg, i) for i = 0 .. count-1 on the env's threads and returns when all are done.
- * Items are handed out in order; which thread takes which is not said, so an item writes only
- * what is its own and sums are joined by the caller in item order. Of several failures the one
- * with the lowest i is returned, and its message is the caller's. A call from inside a task runs in place. */
+/* Runs task(arg, i) for i = 0 .. count-1 on the env's threads and returns when all are done. Items start in order, on
+ * unspecified threads, so an item must write only its own data, and the caller joins sums in item order. Of several
+ * failures the one with the lowest i is returned, with its message. A call from inside a task runs in place. */
 typedef cgam_status (*cgam_task)(void *arg, int64_t i);
 cgam_status cgam_parallel(cgam_env *env, int64_t count, cgam_task task, void *arg);
 
-/* Bytes of memory that are available now, or else the physical size. */
+/* Returns the bytes of memory available now, or else the physical size. */
 size_t cgam_memory_available(void);
 
-/* Seconds on a clock that only goes forward. */
+/* Seconds on a monotonic clock. */
 double cgam_clock(void);
 
-/* 32 bits, the only source of all random numbers. */
+/* Returns 32 random bits, the only source of all random numbers. */
 uint32_t cgam_rng_bits(cgam_rng *rng);
 
 #endif

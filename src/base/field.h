@@ -2,7 +2,7 @@
  *
  *     CGAM_ROW(cgam_result, gap, "gap", CGAM_REAL, "lead in score over the best rival")
  *
- * The type of the member is found by the compiler. After the words, further members of cgam_field may follow. */
+ * The compiler determines the type of the member. After the words, further members of cgam_field may follow. */
 #ifndef CGAM_SRC_BASE_FIELD_H
 #define CGAM_SRC_BASE_FIELD_H
 
@@ -14,7 +14,7 @@
              int64_t: CGAM_TYPE_INT64, uint64_t: CGAM_TYPE_UINT64, double: CGAM_TYPE_DOUBLE,       \
              float: CGAM_TYPE_FLOAT, char *: CGAM_TYPE_CHARS, const char *: CGAM_TYPE_POINTER,     \
              const int64_t *: CGAM_TYPE_POINTER, const double *: CGAM_TYPE_POINTER)
-/* Where the member of a struct is. */
+/* The offset of a member in a struct. */
 #define CGAM_AT(struct_, member_)                                                                  \
     .member = #member_, .offset = offsetof(struct_, member_),                                      \
     .type = CGAM_TYPE_OF(((struct_ *)0)->member_)
@@ -26,15 +26,14 @@
     {                                                                                              \
         .name = ""                                                                                 \
     }
-/* A row that stands for the one of that name in another table, and one that stands for all of them. */
+/* A row that stands for the row of that name in another table, and one that stands for all its rows. */
 /* clang-format off */
 #define CGAM_ROW_OF(rows_, name_) {.name = name_, .of = rows_}
 #define CGAM_ROWS_OF(rows_) {.name = "*", .of = rows_}
 /* clang-format on */
 
-/* What a parameter that names a file is read as. A door for others than the machine's user knows
- * banks, stores and models by names of its own, takes the rest from the request itself, and refuses
- * to open what is marked as nothing. */
+/* The kind of file that a parameter names. A server for other users knows banks, stores and models by its own names,
+ * takes other inputs from the request, and rejects those marked NONE. */
 typedef enum cgam_input {
     CGAM_INPUT_NONE,
     CGAM_INPUT_NUMBERS, /* an array */

@@ -1,6 +1,6 @@
 /* pool.c: threads wait for a job, take item numbers from a shared counter, and the caller works
- * along. One job at a time; a second caller (or a task that calls again) simply runs its items
- * in place, which needs no queue and cannot deadlock. */
+ * along. One job at a time; a second caller (or a nested call) runs its items in place, which needs no queue and
+ * cannot deadlock. */
 #include "base/pool.h"
 
 #include <pthread.h>
@@ -21,7 +21,7 @@ typedef struct job {
 struct cgam_pool {
     pthread_mutex_t lock;
     pthread_cond_t wake, idle;
-    job *job;           /* what to work on, NULL when there is nothing */
+    job *job;           /* the current job, or NULL */
     uint64_t round;     /* counts jobs, so that a thread joins each one once */
     int busy;           /* threads inside the current job */
     bool taken, ending; /* taken: some caller owns the pool */

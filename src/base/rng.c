@@ -49,8 +49,8 @@ double cgam_rng_uniform(cgam_rng *rng)
 
 double cgam_rng_normal(cgam_rng *rng)
 {
-    /* Box and Muller; 1 - u is in (0, 1], so the logarithm is finite. The second number of the
-     * pair is not kept: a normal is then a function of its position alone. */
+    /* Box and Muller; 1 - u is in (0, 1], so the logarithm is finite. The second number of the pair is discarded: so
+     * a normal depends only on its position. */
     double u = 1 - cgam_rng_uniform(rng), v = cgam_rng_uniform(rng);
     return sqrt(-2 * log(u)) * cos(2 * 3.14159265358979323846 * v);
 }

@@ -8,13 +8,13 @@
 #include <stdatomic.h>
 #include <string.h>
 
-enum { BLOCK = 1 << 16 /* elements a thread widens at a time */ };
+enum { BLOCK = 1 << 16 /* elements that a thread converts at a time */ };
 
 static const cgam_format *const formats[] = {&cgam_format_npy, &cgam_format_npz,
                                              &cgam_format_safetensors, &cgam_format_csv, NULL};
 
-/* Content decides where it is certain, then the ending: so a renamed .npy is read, and a .npy that
- * is not one is reported by the reader that its ending selects. */
+/* The content decides if it is certain, then the ending: so a renamed .npy is read, and an invalid .npy is reported
+ * by the reader that its ending selects. */
 static cgam_status choose_format(cgam_env *env, const char *name, const cgam_file *file,
                                  const cgam_format **out)
 {
@@ -31,9 +31,8 @@ static cgam_status choose_format(cgam_env *env, const char *name, const cgam_fil
                      "%s: unknown format (expected .npy, .npz, .safetensors or .csv)", name);
 }
 
-/* Splits FILE:MEMBER. A path that exists as such wins; else the longest part before a colon that
- * exists, since members and files may both have colons in their names. `file` is a copy to free;
- * *member points into path. */
+/* Splits FILE:MEMBER. An existing path is used as it is; else the longest part before a colon that exists, since
+ * members and files may both have colons in their names. `file` is a copy to free; *member points into path. */
 static cgam_status split_member(cgam_env *env, const char *path, char **file, const char **member)
 {
     *member = NULL;
@@ -129,7 +128,7 @@ cgam_status cgam_member_pick(cgam_env *env, const char *name, const char *member
                      name, arrays, text);
 }
 
-/* Well-formed UTF-8: no stray or missing continuation, no detour, no surrogate, at most 10ffff. */
+/* Well-formed UTF-8: no stray or missing continuation, no overlong form, no surrogate, at most 10ffff. */
 static bool is_utf8(const char *text)
 {
     static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};
@@ -178,7 +177,7 @@ cgam_status cgam_arrays_write(cgam_env *env, const char *path, int count,
     return status;
 }
 
-/* Widening in blocks; keeps the lowest index of a value that is not finite. */
+/* Converts in blocks; keeps the lowest index of a value that is not finite. */
 typedef struct reading {
     const cgam_array *array;
     double *out;

@@ -1,10 +1,10 @@
 /* csv.c: reads a matrix of numbers from text, and writes texts as fields.
  *
- * Lines end with \n or \r\n. Fields are separated by the first of `,` `\t` `;` that the first line
- * has, or by blanks where it has none; other blanks around them do not count. Lines that begin with # may come first, then a heading:
- * a line none of whose fields is a number. Empty lines may follow the last row. A number is
- * written as in C without hexadecimals; nan and inf are read, so that whoever uses the matrix can
- * name their place. Numbers are read the same in every locale.
+ * Lines end with \n or \r\n. Fields are separated by the first of `,` `\t` `;` in the first line, or by blanks if it
+ * has none of these; other blanks around fields are ignored. Lines that begin with # may come first, then a heading:
+ * a line none of whose fields is a number. Empty lines may follow the last row. A number is written as in C without
+ * hexadecimals; nan and inf are accepted, so that the caller can report their position. Numbers are read the same in
+ * every locale.
  */
 #include "io/csv.h"
 
@@ -56,8 +56,8 @@ static bool is_separator(char c, char separator)
     return separator == ' ' ? is_blank(c) : c == separator;
 }
 
-/* Cuts the next field off the line, without the blanks around it. False when there is none left:
- * line->at is NULL after the last one. */
+/* Cuts the next field off the line, without the blanks around it. Returns false if there is none; line->at is NULL
+ * after the last one. */
 static bool next_field(span *line, char separator, bool quotes, span *field)
 {
     if (!line->at) return false;
@@ -182,7 +182,7 @@ static cgam_status parse_row(const text *t, span line, int64_t *cols, double *to
 static cgam_status parse_rows(text *t, double *values, int64_t *rows, int64_t *cols)
 {
     *rows = *cols = 0;
-    bool headed = false; /* the heading is behind us */
+    bool headed = false; /* the heading was read */
     int64_t empty = 0;   /* the first of the empty lines just read */
     for (t->line = 1; t->at < t->end; t->line++) {
         if (t->line % LINES_BETWEEN_LOOKS == 0 && cgam_interrupted(t->env))

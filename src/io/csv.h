@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-/* One field, without the comma; quoted where it has to be. */
+/* Writes one field, without the comma, in quotes if necessary. */
 void cgam_csv_text(FILE *to, const char *text);
 
 #endif

@@ -1,4 +1,4 @@
-/* file.c: mapping files and replacing them whole. */
+/* file.c: maps files, and replaces files atomically. */
 #include "io/file.h"
 
 #include "base/env.h"
@@ -87,7 +87,7 @@ bool cgam_file_stays(const char *path)
     return !is_standard_input(path) && stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-/* The user can fix an input that cannot be opened, unless the machine has run out of something. */
+/* A file that cannot be opened is the user's to fix, unless the machine is out of a resource. */
 static cgam_status open_failed(cgam_env *env, const char *path, int error)
 {
     char text[128];
@@ -98,8 +98,8 @@ static cgam_status open_failed(cgam_env *env, const char *path, int error)
                      strerror_r(error, text, sizeof text));
 }
 
-/* Up to `capacity` bytes of what comes next; *got 0: that was all. A named pipe into which nobody writes
- * is waited for, but not long; with a writer there is no hurry. */
+/* Reads up to `capacity` bytes; *got 0: end of the input. Waits for a named pipe without a writer, but only briefly;
+ * with a writer it waits without limit. */
 static cgam_status read_some(cgam_env *env, const char *path, int fd, uint8_t *to, size_t capacity,
                              bool first, ssize_t *got)
 {
@@ -157,7 +157,7 @@ cgam_status cgam_file_map(cgam_env *env, const char *path, cgam_file *out)
     if (cgam_file_barred(path))
         return cgam_fail(env, CGAM_E_NOT_FOUND, "%s: this file system cannot name temporary files",
                          cgam_file_name(path));
-    /* O_NONBLOCK: a pipe without a writer must not hold us up; regular files ignore it. */
+    /* O_NONBLOCK: a pipe without a writer must not block; regular files ignore it. */
     int fd = is_standard_input(path) ? fcntl(0, F_DUPFD_CLOEXEC, 3)
                                      : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) return open_failed(env, path, errno);
@@ -179,7 +179,8 @@ cgam_status cgam_file_map(cgam_env *env, const char *path, cgam_file *out)
         void *bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
         if (bytes == MAP_FAILED) status = open_failed(env, path, errno);
         else *out = (cgam_file){.bytes = bytes, .size = (size_t)st.st_size, .mapped = true};
-        /* What has to come from the disk comes in huge pages then; systems without them refuse, and nothing is lost. */
+        /* Requests huge pages for pages read from the disk; systems without them return an error, which is
+         * harmless. */
         if (status == CGAM_OK && out->size >= HUGE_PAGE) madvise(bytes, out->size, MADV_HUGEPAGE);
     }
     close(fd);
@@ -202,20 +203,20 @@ struct cgam_outfile {
     cgam_env *env;
     FILE *stream; /* onto fd; NULL when closed */
     int fd;
-    char *buffer;  /* [STEP] of the stream, NULL = its own */
-    char *shown;   /* the path as the caller gave it, for messages */
-    char *target;  /* links resolved */
-    char *temp;    /* a name beside it; on the way to the target, or until then */
-    bool nameless; /* the file has none before the commit, so that a killed program leaves none */
-    atomic_bool made;             /* a file has the name temp */
-    int error;                    /* the first errno of a failing write */
-    cgam_outfile *next;           /* of its group */
-    cgam_outfile *before, *after; /* of all that are being written */
+    char *buffer;       /* [STEP] of the stream, NULL = its own */
+    char *shown;        /* the path from the caller, for messages */
+    char *target;       /* links resolved */
+    char *temp;         /* a temporary name beside the target; used at the commit, or until then */
+    bool nameless;      /* has no name before the commit: a killed program leaves no file */
+    atomic_bool made;   /* a file has the name temp */
+    int error;          /* the first errno of a failing write */
+    cgam_outfile *next; /* of its group */
+    cgam_outfile *before, *after; /* of the list of all files being written */
 };
 
-static _Thread_local cgam_outgroup *group_here; /* NULL: a commit is a commit */
+static _Thread_local cgam_outgroup *group_here; /* NULL: commits take effect at once */
 
-/* All files that are being written, of all threads. */
+/* All files being written, of all threads. */
 static pthread_mutex_t written_lock = PTHREAD_MUTEX_INITIALIZER;
 static cgam_outfile *written;
 
@@ -273,8 +274,8 @@ static size_t directory_length(const char *path)
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
-/* Another name beside the target. It is random and not derived from the target's, whose length may be
- * all a directory entry can hold. */
+/* Chooses another name beside the target. It is random and not derived from the target's, which may already have the
+ * maximum length. */
 static bool choose_temp_name(cgam_outfile *out)
 {
     size_t directory = directory_length(out->target);
@@ -291,8 +292,8 @@ static void format_fd_path(int fd, char name[OPEN_NAME])
     snprintf(name, OPEN_NAME, "/proc/self/fd/%d", fd);
 }
 
-/* A file without a name in the target's directory, where the file system has such files and /proc
- * will give it one later; else -1. */
+/* Opens a file without a name in the target's directory, if the file system supports it and /proc can name it later;
+ * else returns -1. */
 static int open_nameless(cgam_outfile *out, mode_t mode)
 {
     size_t directory = directory_length(out->target);
@@ -307,8 +308,7 @@ static int open_nameless(cgam_outfile *out, mode_t mode)
     return -1;
 }
 
-/* Opens a new file beside the target, without a name where that can be had. Gives -1 with errno when
- * it cannot. */
+/* Opens a new file beside the target, without a name if possible. Returns -1 with errno on failure. */
 static int open_temp(cgam_outfile *out, mode_t mode)
 {
     int fd = open_nameless(out, mode);
@@ -322,7 +322,7 @@ static int open_temp(cgam_outfile *out, mode_t mode)
     return fd;
 }
 
-/* Gives a nameless file the name temp, from which it is renamed at once. */
+/* Gives a nameless file the name temp, from which it is then renamed. */
 static bool link_temp(cgam_outfile *out)
 {
     char open_name[OPEN_NAME];
@@ -348,7 +348,7 @@ int cgam_write_all(int fd, const void *bytes, size_t size)
     return 0;
 }
 
-/* A stream's own write takes an interrupted call for a failure. */
+/* A stream's own write treats an interrupted call as a failure. */
 static ssize_t stream_write(void *arg, const char *bytes, size_t size)
 {
     const cgam_outfile *out = arg;
@@ -381,7 +381,7 @@ cgam_status cgam_outfile_begin(cgam_env *env, const char *path, cgam_outfile **r
     out->shown = cgam_strdup(env, path);
     out->target = cgam_strdup(env, target);
     out->temp = cgam_alloc(env, strlen(target) + TEMP_NAME, 1);
-    /* Renaming over a device or a directory's name would destroy or fail late: say it now. */
+    /* Renaming over a device would destroy it, and over a directory would fail late: report both now. */
     struct stat st;
     bool replaces = stat(target, &st) == 0;
     mode_t mode = replaces ? st.st_mode & 0777 : 0666;
@@ -439,8 +439,8 @@ cgam_status cgam_outfile_write(cgam_outfile *out, const void *bytes, size_t size
     return CGAM_OK;
 }
 
-/* Makes the rename itself last. File systems that cannot sync a directory say EINVAL, and a
- * directory may be writable without being readable; neither is a failure of the write. */
+/* Makes the rename durable. File systems that cannot sync a directory return EINVAL, and a directory may be writable
+ * without being readable; neither is a failure of the write. */
 static int sync_directory(const char *target)
 {
     char path[PATH_MAX];
@@ -453,7 +453,7 @@ static int sync_directory(const char *target)
     return error;
 }
 
-/* The last step: the name. Frees it. */
+/* The last step: renames the file to the target. Frees `out`. */
 static cgam_status rename_target(cgam_outfile *out)
 {
     cgam_status status = CGAM_OK;

@@ -1,4 +1,5 @@
-/* json.c: strict reading, trees that notice when memory runs out, and numbers that survive the way out and in again. */
+/* json.c: strict reading, trees that detect failed allocations, and numbers that are written and read back
+ * exactly. */
 #include "io/json.h"
 
 #include "base/env.h"
@@ -42,12 +43,12 @@ cgam_status cgam_json_load(cgam_env *env, const char *path, json_t **out)
 }
 
 /* ---- Documents: jansson's *_set_new calls take the reference even when they fail, so nothing leaks.
- * An array that could not grow looks like a shorter one. So jansson's requests are watched, wherever they come from. */
+ * An array that could not grow looks like a shorter one. So all of jansson's allocations are watched. */
 static _Thread_local bool ran_short;
 static json_malloc_t plain_malloc;
 static json_free_t plain_free;
 
-/* Of all documents; what jansson had before us may take it below 0. */
+/* Of all documents; frees of blocks allocated before us may make it negative. */
 static _Atomic int64_t bytes_used;
 static _Atomic int64_t bytes_limit = INT64_MAX;
 
@@ -73,7 +74,7 @@ __attribute__((constructor)) static void watch_allocations(void)
     json_set_alloc_funcs(watched_malloc, watched_free);
 }
 
-/* A program that has set functions of its own since keeps them. */
+/* Keeps functions that the program has set itself since. */
 __attribute__((destructor)) static void unwatch_allocations(void)
 {
     json_malloc_t now;
@@ -97,7 +98,7 @@ cgam_status cgam_json_nomem(cgam_env *env, const char *what)
 
 json_t *cgam_json_tree(const void *bytes, size_t size, json_error_t *error, bool *no_memory)
 {
-    bool before = cgam_json_ran_short(); /* a document that is being made */
+    bool before = cgam_json_ran_short(); /* of a document that is being built */
     json_t *tree = json_loadb(bytes, size, JSON_REJECT_DUPLICATES, error);
     *no_memory = cgam_json_ran_short();
     ran_short = before;
@@ -146,8 +147,8 @@ static void print_shortest(double value, char *text)
     }
 }
 
-/* Both ways follow the program's locale: the decimal point may be a comma or even
- * several bytes. The round trip is tried before that is put right. */
+/* Both conversions follow the program's locale: the decimal point may be a comma or even several bytes. The round
+ * trip is tested before that is corrected. */
 const char *cgam_real_text(double value, char *text)
 {
     if (fabs(value) < 1e15 && value == (double)(int64_t)value && !(value == 0 && signbit(value))) {

@@ -175,7 +175,7 @@ static cgam_status widen_integers(cgam_env *env, const char *name, const cgam_la
     return CGAM_OK;
 }
 
-/* A new block with the elements of data in row-major order and as dtype has them. */
+/* Returns a new block with the elements of data in row-major order, converted to dtype. */
 static cgam_status copy_converted(cgam_env *env, const char *name, const cgam_layout *layout,
                                   const void *data, bool ordered, void **out)
 {

@@ -151,7 +151,7 @@ static const struct {
     {'m', "time spans"},
 };
 
-/* What kind of NumPy type this is in words, NULL when it is none. */
+/* Describes the kind of NumPy type in words; NULL if it is not a type. */
 static const char *describe_type(const char *descr)
 {
     if (!descr[0] || !strchr("<>|=", descr[0])) return NULL;

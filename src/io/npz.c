@@ -1,9 +1,8 @@
 /* npz.c: reads .npz, a zip archive whose members are .npy files, stored or deflated.
  *
- * The sizes in an archive are claims. Before anything is allocated for the data, the header of the
- * member has to agree with the size that the directory gives, and that size has to be one that its
- * compressed bytes can give: deflate spends at least two bits on 258 bytes. So memory is bounded by
- * 1032 times the file, and by what the array's own shape says.
+ * The sizes in an archive are untrusted. Before memory for the data is allocated, the header of the member must agree
+ * with the size in the directory, and its compressed bytes must be able to produce that size: deflate spends at least
+ * two bits on 258 bytes. So memory is bounded by 1032 times the file, and by the array's shape.
  */
 #include "base/env.h"
 #include "io/npy.h"
@@ -92,7 +91,7 @@ static cgam_status archive_open(cgam_env *env, const char *name, const cgam_file
 typedef struct member {
     cgam_env *env;
     zip_file_t *stream;
-    uint64_t size;         /* as the directory claims it */
+    uint64_t size;         /* from the directory, unverified */
     char label[LABEL_MAX]; /* FILE:MEMBER for messages */
 } member;
 
@@ -142,7 +141,7 @@ static cgam_status member_open(const archive *a, int64_t i, member *out)
     return CGAM_OK;
 }
 
-/* Reads `want` bytes, fewer only where the member ends; *got tells. */
+/* Reads `want` bytes, fewer only at the end of the member; sets *got. */
 static cgam_status member_read(member *m, uint8_t *to, uint64_t want, uint64_t *got)
 {
     for (*got = 0; *got < want;) {
@@ -194,7 +193,7 @@ static cgam_status member_data(member *m, const cgam_layout *layout, cgam_array 
     if (!block) return cgam_fail_nomem(m->env, m->label);
     uint64_t got, beyond = 0;
     cgam_status status = member_read(m, block, layout->bytes, &got);
-    /* Asking beyond the end makes libzip compare the checksum. */
+    /* reading beyond the end makes libzip check the checksum */
     if (status == CGAM_OK) status = member_read(m, &extra, 1, &beyond);
     if (status == CGAM_OK && (got < layout->bytes || beyond))
         status = cgam_fail(m->env, CGAM_E_FORMAT,

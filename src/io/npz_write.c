@@ -1,6 +1,6 @@
-/* npz_write.c: writes .npz through libzip. The archive goes to a cgam_outfile by way of a source
- * of ours, so that libzip makes no temporary file of its own and the commit is the same as for
- * every other file. Members are stored, not deflated: floating-point data hardly shrink. */
+/* npz_write.c: writes .npz through libzip. The archive goes to a cgam_outfile through our own libzip source, so that
+ * libzip makes no temporary file and the commit is the same as for every other file. Members are stored, not
+ * deflated: floating-point data hardly shrink. */
 #include "base/env.h"
 #include "io/npy.h"
 
@@ -61,7 +61,7 @@ static zip_int64_t sink_command(void *state, void *data, zip_uint64_t size,
     }
 }
 
-/* What goes into the archive, and the memory that libzip reads from until it is closed. */
+/* The input of the archive, and the memory that libzip reads until it is closed. */
 typedef struct job {
     cgam_env *env;
     const char *name; /* of the file, for messages */

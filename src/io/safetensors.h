@@ -15,10 +15,10 @@ typedef struct cgam_tensor_type {
     int item;
     char whole; /* as in a layout */
 } cgam_tensor_type;
-extern const cgam_tensor_type cgam_tensor_types[]; /* ends with name NULL */
+extern const cgam_tensor_type cgam_tensor_types[]; /* the last entry has name NULL */
 const char *cgam_tensor_type_name(cgam_dtype dtype);
 
-/* What a header says of an array; NULL when out of memory. */
+/* Returns the header entry of an array; NULL if out of memory. */
 json_t *cgam_tensor_entry(const char *type, int ndim, const int64_t *shape, uint64_t begin,
                           uint64_t bytes);
 
@@ -35,18 +35,17 @@ typedef struct cgam_tensor_table {
     void *header;  /* private */
 } cgam_tensor_table;
 
-/* Reads and checks the whole header: types, shapes, and offsets that cover the file without hole
- * or overlap. Gives a table; free it with cgam_tensor_table_free, which copes with {0}. */
+/* Reads and checks the whole header: types, shapes, and offsets that cover the file without hole or overlap. Gives a
+ * table; free it with cgam_tensor_table_free, which allows {0}. */
 CGAM_NODISCARD cgam_status cgam_tensor_table_parse(cgam_env *env, const char *name,
                                                    const uint8_t *bytes, size_t size,
                                                    cgam_tensor_table *out);
 void cgam_tensor_table_free(cgam_env *env, cgam_tensor_table *table);
-/* The text of the metadata under a key, and the array of a name; NULL where there is none. They belong to the table. */
+/* Return the metadata text of a key, and the array of a name; NULL if absent. The table owns them. */
 const char *cgam_tensor_table_note(const cgam_tensor_table *table, const char *key);
 const cgam_tensor *cgam_tensor_table_find(const cgam_tensor_table *table, const char *name);
 
-/* A file with its header, to which the data are to be written: array i at begins[i] of the file.
- * *out is NULL after a failure. */
+/* Creates a file with its header; the caller writes array i at offset begins[i]. *out is NULL after a failure. */
 CGAM_NODISCARD cgam_status cgam_safetensors_begin(cgam_env *env, const char *path, int count,
                                                   const cgam_named_array *arrays,
                                                   const cgam_layout *layouts, uint64_t *begins,

@@ -20,10 +20,10 @@ struct cgam_sealed {
     const char *name; /* in messages: the caller's path */
     json_t *header, *notes;
     size_t header_size;   /* of the header, with its length */
-    uint64_t at;          /* where the file ends now */
+    uint64_t at;          /* current end of the file */
     uint64_t begin;       /* of the current array, */
-    uint64_t end;         /* and where it will end */
-    char open[NAME_MAX_]; /* its name, "" = none */
+    uint64_t end;         /* and its end */
+    char open[NAME_MAX_]; /* its name, "" = no current array */
     int pads;
     blake2b_state hash;
     void *mapped;
@@ -155,7 +155,8 @@ cgam_status cgam_sealed_map(cgam_sealed *file, const void **out)
     return CGAM_OK;
 }
 
-/* Where the value of digest.header stands in a header of so many bytes, its length first; NULL: nowhere. */
+/* Returns the position of the value of digest.header in a header of this many bytes (including its length); NULL:
+ * absent. */
 static const uint8_t *find_own_digest(const uint8_t *header, size_t size)
 {
     const uint8_t *key = memmem(header, size, HEADER_KEY, sizeof HEADER_KEY - 1);
@@ -178,7 +179,7 @@ static void header_digest(const uint8_t *header, size_t size, const uint8_t *own
     digest_text(digest, text);
 }
 
-/* The header as it will stand in the file: [header_size]. */
+/* Builds the header of the file: [header_size]. */
 static cgam_status build_header(cgam_sealed *file, uint8_t *header)
 {
     char zeros[HEX + 1], digest[HEX + 1];

@@ -17,7 +17,7 @@ void cgam_shards_close(cgam_env *env, cgam_shards *shards)
     *shards = (cgam_shards){0};
 }
 
-/* Opens one more array; `arrays` has space for it. */
+/* Opens one more array; `arrays` must have space for it. */
 static cgam_status add_array(cgam_env *env, const char *path, cgam_shards *out)
 {
     cgam_array *a = &out->arrays[out->count];
@@ -47,7 +47,7 @@ static cgam_status alloc_arrays(cgam_env *env, size_t count, cgam_shards *out)
 }
 
 /* ---- The order of names ------------------------------------------------------------------------- */
-/* How many digits begin here, leading zeros left out. */
+/* Counts the digits that begin here, without leading zeros. */
 static size_t count_digits(const char **at)
 {
     size_t count = 0;
@@ -56,7 +56,7 @@ static size_t count_digits(const char **at)
     return count;
 }
 
-/* As strcmp, where a number goes before a larger one; names that differ in leading zeros alone go by bytes. */
+/* Like strcmp, with numbers compared by value; names that differ only in leading zeros are compared by bytes. */
 static int compare_names(const char *a, const char *b)
 {
     const char *x = a, *y = b;
@@ -83,7 +83,7 @@ static int compare_entries(const void *a, const void *b)
 }
 
 /* ---- An index ----------------------------------------------------------------------------------- */
-/* Its array `member`, in a file beside it. */
+/* Adds its array `member`, in a file beside it. */
 static cgam_status add_listed(cgam_env *env, const char *index, const json_t *file,
                               const char *member, cgam_shards *out)
 {
@@ -138,7 +138,7 @@ static cgam_status open_index(cgam_env *env, const char *path, const char *membe
     return status;
 }
 
-/* The member of INDEX.json:MEMBER, into file its index; false: it is no index. */
+/* Splits INDEX.json:MEMBER into index file and member; returns false if the path is not an index. */
 static bool is_index(const char *path, char file[CGAM_PATH_ROOM], const char **member)
 {
     const char *end = strstr(path, ".json");
@@ -157,7 +157,7 @@ static bool is_pattern(const char *path)
     return strpbrk(path, "*?[") && !cgam_file_exists(path) && !cgam_file_barred(path);
 }
 
-/* PATTERN, or PATTERN:MEMBER where that matches nothing as it stands; *member is NULL or ":MEMBER". */
+/* Matches PATTERN, or PATTERN:MEMBER if the whole matches nothing; *member is NULL or ":MEMBER". */
 static cgam_status match_pattern(cgam_env *env, const char *path, glob_t *found,
                                  const char **member)
 {

@@ -1,4 +1,4 @@
-/* mpi.c: see mpi.h. Counts of MPI are ints, so what is longer goes in pieces. */
+/* mpi.c: see mpi.h. Counts of MPI are ints, so longer messages are sent in pieces. */
 #include <cgam/mpi.h>
 
 #include <limits.h>
@@ -11,7 +11,7 @@ typedef struct carrier {
     int *counts, *begins; /* [ranks] */
 } carrier;
 
-/* Memory of MPI: there is no env here. */
+/* Memory from MPI: there is no env here. */
 static void *alloc_mpi(size_t bytes)
 {
     void *block = NULL;
@@ -64,7 +64,7 @@ static bool gather_ranges(void *user, void *data, const size_t *at)
     carrier *c = user;
     int ranks = c->ranks.ranks;
     bool fine = true;
-    if (at[ranks] > INT_MAX) { /* one after the other */
+    if (at[ranks] > INT_MAX) { /* one rank after the other */
         for (int r = 0; r < ranks && fine; r++)
             fine = broadcast_bytes(user, r, (char *)data + at[r], at[r + 1] - at[r]);
         return fine;
