@@ -1,11 +1,11 @@
-/* flow.c: checks the options of a flow, turns clamps into a schedule, and hands states out. */
+/* flow.c: checks the options of a flow, turns clamps into a schedule, and distributes the states. */
 #include "net/flow_inside.h"
 #include "net/net.h"
 
 #include <math.h>
 #include <string.h>
 
-/* States that go in step hold a handful of vectors each. */
+/* States that are stepped together take a few vectors each. */
 enum { STATES_AT_ONCE = 64, DOUBLES_AT_ONCE = 1 << 22 };
 
 const char *const cgam_flow_method_words[] = {"auto", "adams", "bdf", "rk4", "euler", NULL};
@@ -130,7 +130,7 @@ void cgam_flow_clamp(const cgam_flow *flow, int stretch, int64_t state, bool *cl
         const cgam_layer *layer = &net->layer[c->layer];
         if (!(c->from <= now && now < c->to)) continue;
         if (clamped) clamped[c->layer] = true;
-        if (!x || !c->value || (c->from < now && stretch > 0)) continue; /* it holds already */
+        if (!x || !c->value || (c->from < now && stretch > 0)) continue; /* already in effect */
         memcpy(x + layer->offset, c->value + (c->per_state ? state * layer->size : 0),
                (size_t)layer->size * sizeof *x);
     }

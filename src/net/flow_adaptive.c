@@ -1,9 +1,9 @@
 /* flow_adaptive.c: flows by CVODE (Hindmarsh et al. 2005). Only layers that move are integrated.
  *
- * Adams: functional iteration, for mild problems. BDF: Newton, with the dense Jacobian where the
- * free layers have at most DENSE numbers, else GMRES with products J v (tangent.c) and the
- * preconditioner 1 + gamma / tau by layer, which takes the ratio of time constants out.
- * The integrator is made anew when clamps change: what it knows of the past does not hold then. */
+ * Adams: functional iteration, for mild problems. BDF: Newton, with the dense Jacobian if the free layers have at
+ * most DENSE numbers, else GMRES with products J v (tangent.c) and the preconditioner 1 + gamma / tau by layer, which
+ * removes the ratio of time constants. The integrator is recreated when clamps change, since its history is no longer
+ * valid. */
 #include "net/flow_inside.h"
 #include "net/nvector.h"
 
@@ -26,14 +26,14 @@ typedef struct adaptive {
     const cgam_flow *flow;
     cgam_observer obs;
     cgam_work *work;
-    int64_t free;       /* numbers that move */
+    int64_t free;       /* count of numbers that move */
     double *x;          /* [size] the state, clamped layers included */
-    double *at;         /* [size] where the work was evaluated last */
-    bool placed;        /* it was */
+    double *at;         /* [size] point of the last evaluation */
+    bool placed;        /* `at` is valid */
     double *rate;       /* [size] */
-    int64_t tangents;   /* TANGENTS when the Jacobian may be dense, else 1 */
+    int64_t tangents;   /* TANGENTS if the Jacobian may be dense, else 1 */
     double *v, *Jv;     /* [tangents, size] */
-    cgam_status status; /* why a callback gave up */
+    cgam_status status; /* why a callback failed */
     char message[sizeof(((cgam_flow_report *)NULL)->reason)]; /* of CVODE */
     SUNContext context;
     void *cvode;
@@ -44,7 +44,7 @@ typedef struct adaptive {
     SUNNonlinearSolver nonlinear;
 } adaptive;
 
-/* ---- what CVODE asks ------------------------------------------------------------------------- */
+/* ---- callbacks of CVODE ---------------------------------------------------------------------- */
 
 /* Evaluates at y unless the last evaluation was there. */
 static cgam_status evaluate_at(adaptive *a, const double *y, bool again)
@@ -64,7 +64,7 @@ static cgam_status evaluate_at(adaptive *a, const double *y, bool again)
     return CGAM_OK;
 }
 
-/* CVODE's codes: 0 fine, > 0 a smaller step may help, < 0 give up. */
+/* CVODE's codes: 0 success, > 0 a smaller step may help, < 0 give up. */
 static int cvode_code(adaptive *a, cgam_status status)
 {
     if (status == CGAM_OK) return 0;
@@ -168,8 +168,8 @@ static void stretch_free(adaptive *a)
     a->work = NULL;
 }
 
-/* The largest |rate of change| of J, by some steps of the power method from a fixed start. A
- * growing mode is not stiff. */
+/* The largest |rate of change| of J, by some steps of the power method from a fixed start. A growing mode is not
+ * stiff. */
 static cgam_status fastest_rate(adaptive *a, double *out)
 {
     int64_t size = a->flow->net->size;
@@ -282,8 +282,8 @@ static cgam_status interpolate(void *step, double time, double *out)
     return CGAM_OK;
 }
 
-/* CVODE gave up: where it stood is the end. An activation that leaves the range of double however
- * small the step is divergence; else the tolerance could not be met. */
+/* CVODE gave up: its current point is the end. If an activation leaves the range of double even for the smallest
+ * step, it is divergence; else the tolerance could not be met. */
 static cgam_status end_stuck(adaptive *a, double time, int flag)
 {
     bool overflow = flag == CV_REPTD_RHSFUNC_ERR || flag == CV_UNREC_RHSFUNC_ERR ||
@@ -306,11 +306,11 @@ static bool is_out_of_range(const adaptive *a)
 static cgam_status stretch_run(adaptive *a, int k)
 {
     double time = a->flow->times[k], to = a->flow->times[k + 1];
-    int standing = 0; /* steps too short to move the clock: it blows up at a finite time */
+    int standing = 0; /* steps too short to advance the clock: it diverges at a finite time */
     cgam_status status = make_cvode(a, k);
     while (status == CGAM_OK && !a->obs.over && time < to) {
         int flag = CVode(a->cvode, to, a->y, &time, CV_ONE_STEP);
-        status = a->status; /* CVODE may take a callback's failure for one of convergence */
+        status = a->status; /* CVODE may report a callback's failure as one of convergence */
         if (a->vectors.failed)
             status = cgam_fail_nomem(a->flow->env, "the vectors of an integration");
         if (status != CGAM_OK) break;
@@ -320,7 +320,7 @@ static cgam_status stretch_run(adaptive *a, int k)
         }
         if (flag == CV_TSTOP_RETURN) time = to;
         status = evaluate_at(a, N_VGetArrayPointer_Serial(a->y), false);
-        if (status == CGAM_E_VALUE) { /* the step before was the last within range */
+        if (status == CGAM_E_VALUE) { /* the previous step was the last within range */
             cgam_work_pack(a->work, a->x, N_VGetArrayPointer_Serial(a->y));
             status = end_stuck(a, a->obs.time, CV_REPTD_RHSFUNC_ERR);
             break;

@@ -1,13 +1,13 @@
-/* flow_fixed.c: Euler and the classical Runge-Kutta method with a fixed step, several states in
- * step, so that they share each pass over the weights. The evaluation at the end of a step is the
- * first of the next one and the one the observer looks at, so watching the energy costs nothing.
- * A stretch between clamps is cut into equal steps no longer than asked for. */
+/* flow_fixed.c: Euler and the classical Runge-Kutta method with a fixed step, several states at once, so that they
+ * share each pass over the weights. The evaluation at the end of a step is the first of the next one and the one that
+ * the observer uses, so observing the energy is free. A stretch between clamps is cut into equal steps, at most as
+ * long as requested. */
 #include "net/flow_inside.h"
 
 #include <math.h>
 #include <string.h>
 
-/* States that are still on their way sit side by side; `who` says which they are. */
+/* The unfinished states are stored side by side; `who` has their indices. */
 typedef struct lane {
     const cgam_flow *flow;
     int64_t count, active;
@@ -17,9 +17,9 @@ typedef struct lane {
     double *x, *rate;      /* [active, size] now */
     double *x0, *rate0;    /* at the start of the step */
     double *stage, *slope; /* of a Runge-Kutta stage */
-    double *ends;          /* [count, size] of states that are through */
+    double *ends;          /* [count, size] of finished states */
     double time, step;
-    bool stepping; /* there is a point to go back to */
+    bool stepping; /* x0 is valid */
 } lane;
 
 static void lane_free(lane *l)
@@ -71,7 +71,7 @@ static void add_scaled(const lane *l, const double *x, double h, const double *s
     for (int64_t i = 0; i < n; i++) out[i] = x[i] + h * slope[i];
 }
 
-/* From x0, rate0 to x, by h. */
+/* Steps from x0, rate0 to x, by h. */
 static cgam_status make_step(lane *l, double h)
 {
     int64_t n = l->active * l->flow->net->size;
@@ -96,7 +96,7 @@ typedef struct step {
     int64_t index;
 } step;
 
-/* Cubic Hermite interpolation: the states and rates at both ends. */
+/* Cubic Hermite interpolation from the states and rates at both ends. */
 static cgam_status interpolate(void *arg, double time, double *out)
 {
     const step *s = arg;
@@ -110,7 +110,7 @@ static cgam_status interpolate(void *arg, double time, double *out)
     return CGAM_OK;
 }
 
-/* Takes lane position i out. */
+/* Removes lane position i. */
 static void retire_state(lane *l, int64_t i, const double *end)
 {
     int64_t size = l->flow->net->size, last = l->active - 1;
@@ -124,7 +124,7 @@ static void retire_state(lane *l, int64_t i, const double *end)
     l->active--;
 }
 
-/* Takes out the states that are over, from the back so that positions stay valid. */
+/* Removes the finished states, from the back so that positions stay valid. */
 static void retire_over(lane *l)
 {
     const int64_t size = l->flow->net->size, before = l->active;
@@ -133,7 +133,7 @@ static void retire_over(lane *l)
     if (l->active != before) cgam_work_refresh(l->work);
 }
 
-/* Has a state left the range? Then the step before was its last. */
+/* Has a state left the range? Then the previous step was its last. */
 static bool is_out_of_range(const lane *l, int64_t i)
 {
     int64_t size = l->flow->net->size;
@@ -142,7 +142,7 @@ static bool is_out_of_range(const lane *l, int64_t i)
     return false;
 }
 
-/* The observers of all states at the new points. */
+/* Runs the observers of all states at the new points. */
 static cgam_status observe_all(lane *l, double time)
 {
     int64_t size = l->flow->net->size;
@@ -160,7 +160,7 @@ static cgam_status observe_all(lane *l, double time)
     return status;
 }
 
-/* States beyond the limit end at the point before, which is evaluated once more for its report. */
+/* States beyond the limit end at the previous point, which is evaluated once more for its report. */
 static cgam_status drop_diverged(lane *l)
 {
     int64_t size = l->flow->net->size, before = l->active;
@@ -235,7 +235,7 @@ static cgam_status stretch_run(lane *l, int k)
     return status;
 }
 
-/* An activation beyond double at a finite state: alone, the state ends at the point before. */
+/* An activation beyond double at a finite state: a single state ends at the previous point. */
 static cgam_status end_alone(lane *l)
 {
     cgam_observer *obs = &l->obs[l->who[0]];
@@ -261,7 +261,7 @@ cgam_status cgam_flow_fixed(const cgam_flow *flow, int64_t first, int64_t count,
     bool apart = count > 1 && status == CGAM_E_VALUE;
     if (status == CGAM_OK) memcpy(x + first * size, l.ends, bytes);
     lane_free(&l);
-    /* In a group nobody knows whose activation it was: from the start again, one by one. */
+    /* in a group it is unknown which state caused it: restart them one by one */
     for (int64_t i = first; apart && i < first + count; i++) {
         status = cgam_flow_fixed(flow, i, 1, x, reports);
         apart = status == CGAM_OK;

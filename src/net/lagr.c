@@ -1,4 +1,4 @@
-/* lagr.c: Lagrangians that act on each element by itself.
+/* lagr.c: Lagrangians that act on each element separately.
  *
  * For each: L, a = L', h = L'' and the dual energy E = x a - L, per element, in forms that keep
  * their digits from |beta x| = 1e-8 to 1e6 (and beyond, to where the result leaves double). The

@@ -1,6 +1,6 @@
 /* lagr.h: the Lagrangians of the library, and a Lagrangian as a layer uses it.
  *
- * lagr.c has those that act on each element by itself, lagr_joint.c those that look at all. */
+ * lagr.c has those that act on each element separately, lagr_joint.c those that depend on all elements. */
 #ifndef CGAM_SRC_NET_LAGR_H
 #define CGAM_SRC_NET_LAGR_H
 

@@ -6,7 +6,7 @@
  * energy sum p log p / beta is sum p (x - x_m) - log1p(rest) / beta, rest = sum over i != m of
  * p_i / p_m: two terms of the same sign. The Hessian beta (diag p - pp') v is
  * beta p_i (w_i - <p, w>), w = v - v_m, which is exact at m too when p_m rounds to 1.
- * A ghost is one more element that is always 0 and is not seen in the activation. */
+ * A ghost is one more element that is always 0 and is absent from the activation. */
 #include "net/lagr.h"
 
 #include "num/entmax.h"
@@ -26,7 +26,7 @@ static int64_t argmax(int64_t n, const double *x)
 
 static cgam_status in_range(double value) { return isfinite(value) ? CGAM_OK : CGAM_E_VALUE; }
 
-/* exp(beta (x - top)) of all elements, the leader's 1 left out of the sum that comes back. */
+/* exp(beta (x - top)) of all elements; the returned sum omits the leader's 1. */
 static double shifted_exps(bool ghost, double beta, int64_t n, const double *x, double *a,
                            double *top)
 {
@@ -58,8 +58,8 @@ static cgam_status softmax_activation(const cgam_lagr *self, const double *theta
     return in_range(total);
 }
 
-/* Probability of the ghost. Where another leads, by the ratio to it; where the ghost leads it is
- * at least 1 / (n + 1), and the difference is good. */
+/* Probability of the ghost: from the ratio to the leader; if the ghost leads it is at least 1 / (n + 1), and the
+ * difference is accurate. */
 static double ghost_weight(double beta, int64_t n, const double *x, const double *a)
 {
     int64_t m = argmax(n, x);
@@ -195,7 +195,7 @@ static double mean_of(int64_t n, const double *x)
     return total / (double)n;
 }
 
-/* The centre that is taken off and rho. */
+/* The centre to subtract, and rho. */
 static double norm_radius(bool layer, const double *theta, int64_t n, const double *x,
                           double *centre)
 {

@@ -1,4 +1,4 @@
-/* net.c: building a network and saying what it is. */
+/* net.c: builds a network and describes it. */
 #include "net/net.h"
 
 #include "base/blas.h"
@@ -75,7 +75,7 @@ cgam_status cgam_net_keep(cgam_net *net, void (*release)(cgam_env *, void *), vo
     return CGAM_OK;
 }
 
-/* Makes space for one more in *items; capacity doubles. */
+/* Grows *items to hold one more; capacity doubles. */
 static cgam_status grow_list(cgam_env *env, void **items, size_t item, int count, int *capacity)
 {
     if (count < *capacity) return CGAM_OK;

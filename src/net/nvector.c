@@ -1,4 +1,4 @@
-/* nvector.c: serial vectors whose numbers sit behind a note of the family they belong to. */
+/* nvector.c: serial vectors; a note before the numbers has the family of the vector. */
 #include "net/nvector.h"
 
 enum { NOTE = 64 }; /* bytes before the numbers, which stay aligned */

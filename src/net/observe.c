@@ -1,6 +1,5 @@
-/* observe.c: the eye on a flow. At every step it holds the energy against the lowest since the
- * last clamp, finds events and the times at which they happened, serves the monitor, and decides
- * whether the flow is over. */
+/* observe.c: observes a flow. At every step it compares the energy with the lowest since the last clamp, finds events
+ * and their times, calls the monitor, and decides whether the flow is over. */
 #include "net/flow_inside.h"
 
 #include <math.h>
@@ -68,7 +67,7 @@ static int64_t winner_of(const cgam_observer *obs, const double *x)
     return best;
 }
 
-/* Tells the monitor; a nonzero answer ends the flow. */
+/* Calls the monitor; a nonzero answer ends the flow. */
 static void call_monitor(cgam_observer *obs, const cgam_look *look, unsigned events, double power,
                          double residual)
 {
@@ -92,7 +91,7 @@ static void call_monitor(cgam_observer *obs, const cgam_look *look, unsigned eve
     }
 }
 
-/* A moment between two steps, evaluated by itself. */
+/* Evaluates and reports a time between two steps. */
 static cgam_status report_between(cgam_observer *obs, double time, cgam_flow_between between,
                                   void *step, unsigned events)
 {
@@ -109,7 +108,7 @@ static cgam_status report_between(cgam_observer *obs, double time, cgam_flow_bet
     return status;
 }
 
-/* Everything of the report that is read off a point. */
+/* Fills the fields of the report that depend on one point. */
 static cgam_status fill_report(cgam_observer *obs, const cgam_look *look, double *size)
 {
     cgam_flow_report *r = obs->report;
@@ -119,7 +118,7 @@ static cgam_status fill_report(cgam_observer *obs, const cgam_look *look, double
     return cgam_work_power(look->work, look->index, look->rate, &r->power);
 }
 
-/* The rise over the lowest energy since the last clamp; beyond the tolerance the flow is over. */
+/* Measures the rise above the lowest energy since the last clamp; a rise beyond the tolerance ends the flow. */
 static void hold_energy(cgam_observer *obs, const cgam_look *look)
 {
     cgam_flow_report *r = obs->report;
@@ -134,8 +133,8 @@ static void hold_energy(cgam_observer *obs, const cgam_look *look)
     r->end = CGAM_FLOW_ROSE;
 }
 
-/* Settled and steady: events of a point, each once per stretch. They end a flow only when no clamp
- * is to change any more. */
+/* Settled and steady: events of a point, each at most once per stretch. They end a flow only if no clamp changes
+ * later. */
 static unsigned find_events(cgam_observer *obs, const cgam_look *look, double size)
 {
     const cgam_flow_opts *o = &obs->flow->opts;
@@ -158,7 +157,7 @@ static unsigned find_events(cgam_observer *obs, const cgam_look *look, double si
     return events;
 }
 
-/* ---- the flow as it goes -------------------------------------------------------------------- */
+/* ---- during the flow ------------------------------------------------------------------------ */
 
 static cgam_status make_probe(cgam_observer *obs)
 {
@@ -200,7 +199,7 @@ cgam_status cgam_observer_begin(cgam_observer *obs, int stretch, const cgam_look
     return CGAM_OK;
 }
 
-/* Where between two times, the first of which still has the known winner, it became another. */
+/* Finds the time of a change of winner between two times; at the first the known winner still leads. */
 static cgam_status find_change(cgam_observer *obs, double low, double end,
                                cgam_flow_between between, void *step, double *time)
 {
@@ -216,7 +215,7 @@ static cgam_status find_change(cgam_observer *obs, double low, double end,
     return status;
 }
 
-/* Grid times up to `until`, the last included when it is a step's end. */
+/* Reports grid times up to `until`, including the last if a step ends there. */
 static cgam_status report_samples(cgam_observer *obs, double until, cgam_flow_between between,
                                   void *step)
 {
@@ -231,7 +230,7 @@ static cgam_status report_samples(cgam_observer *obs, double until, cgam_flow_be
     return status;
 }
 
-/* One change, told; with CGAM_EVENT_WINNER among the stops it is the end. */
+/* Reports one change; ends the flow if CGAM_EVENT_WINNER is among the stops. */
 static cgam_status report_change(cgam_observer *obs, double time, cgam_flow_between between,
                                  void *step, const double **moved)
 {
@@ -256,7 +255,7 @@ static cgam_status report_change(cgam_observer *obs, double time, cgam_flow_betw
     return fill_report(obs, &there, &size);
 }
 
-/* A step may see several changes of the winner, one after the other. */
+/* One step may contain several changes of the winner. */
 static cgam_status follow_winner(cgam_observer *obs, const cgam_look *look,
                                  cgam_flow_between between, void *step, const double **moved)
 {

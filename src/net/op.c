@@ -1,5 +1,5 @@
 /* op.c: dense weights as operators. Rows stay as they are stored (f64, f32, f16 or bf16, mapped
- * files included) and are widened as they are read, by the same kernels as a bank. */
+ * files included) and are converted while they are read, by the same kernels as a bank. */
 #include "net/net.h"
 
 #include "num/cpu/widen.h"
@@ -70,7 +70,7 @@ static bool is_symmetric(const cgam_rows *rows)
     return true;
 }
 
-/* W is complete but for the operator; takes it over. */
+/* Adds the operator to W, which is otherwise complete; the network takes it over. */
 static cgam_status adopt_dense(cgam_net *net, dense *W, const char *name, const cgam_op **out)
 {
     cgam_status status = check_finite(W, name);

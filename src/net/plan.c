@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* A group for these jobs, existing or new; -1 when there is none and make is false. */
+/* Returns a group for these jobs, existing or new; -1 if there is none and make is false. */
 static int find_group(cgam_work *w, const cgam_job *job, bool kept, cgam_phase phase, bool make)
 {
     for (int g = 0; g < w->groups; g++) {
@@ -22,7 +22,7 @@ static int find_group(cgam_work *w, const cgam_job *job, bool kept, cgam_phase p
     return w->groups++;
 }
 
-/* Seats a job in a group, beside one with the same input if there is one. */
+/* Adds a job to a group, beside one with the same input if there is one. */
 static void seat_job(cgam_work *w, int synapse, int j, const cgam_job *job, int g)
 {
     const cgam_net *net = w->net;
@@ -44,8 +44,8 @@ static bool is_kept(const cgam_work *w, int synapse, const cgam_job *job)
     return job->slot >= 0 && w->clamped[w->net->synapse[synapse].layer[job->slot]];
 }
 
-/* First the jobs whose phase is given, then the free ones, each into the pass that already goes
- * its way if there is one. */
+/* Adds first the jobs with a given phase, then the free ones, each to an existing pass in its direction if
+ * possible. */
 static void seat_jobs(cgam_work *w, cgam_job (*jobs)[JOBS], bool free_ones)
 {
     for (int s = 0; s < w->net->synapses; s++) {
@@ -83,7 +83,7 @@ static cgam_status allocate_groups(cgam_work *w)
 cgam_status cgam_work_plan(cgam_work *w)
 {
     const cgam_net *net = w->net;
-    size_t synapses = (size_t)net->synapses + 1; /* a network without synapses is one too */
+    size_t synapses = (size_t)net->synapses + 1; /* for networks without synapses too */
     cgam_job(*jobs)[JOBS] = cgam_zalloc(w->env, synapses, sizeof *jobs);
     w->seat = cgam_zalloc(w->env, synapses * JOBS, sizeof *w->seat);
     w->group = cgam_zalloc(w->env, synapses * JOBS, sizeof *w->group);

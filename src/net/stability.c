@@ -19,12 +19,12 @@ enum { DENSE = 200, RESTARTS = 200, TANGENTS = 8 };
 typedef struct jacobian {
     const cgam_net *net;
     cgam_work *work;
-    int64_t n;      /* numbers that move */
+    int64_t n;      /* count of numbers that move */
     double *v, *Jv; /* [TANGENTS, size] */
     int64_t products;
 } jacobian;
 
-/* out [count, n] = J in: vectors of what moves. */
+/* out [count, n] = J in: vectors of the numbers that move. */
 static cgam_status apply_jacobian(jacobian *s, int64_t count, const double *in, double *out)
 {
     int64_t size = s->net->size;
@@ -77,7 +77,7 @@ static cgam_status decompose(jacobian *s, int64_t count, double *values, cgam_ei
 /* ---- Krylov-Schur --------------------------------------------------------------------------- */
 
 typedef struct krylov {
-    int64_t n, most, have, keep; /* basis: at most, now; how many survive a restart */
+    int64_t n, most, have, keep; /* basis size: maximum, current; vectors kept by a restart */
     double *V;                   /* [most + 1, n] orthonormal rows */
     double *S;                   /* [most + 1, most] J V_j = sum over i of S[i, j] V_i */
     double *T, *Q, *re, *im;     /* Schur form of S, its vectors, space for eigenvalues */
@@ -90,7 +90,8 @@ static void krylov_free(cgam_env *env, krylov *k)
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) cgam_free(env, blocks[i]);
 }
 
-/* n is above DENSE and count at most n / 8, so that the basis is at most half of the space, and what is kept half of the basis. */
+/* n is above DENSE and count at most n / 8, so that the basis is at most half of the space, and the kept part half of
+ * the basis. */
 static cgam_status krylov_new(cgam_env *env, int64_t n, int64_t count, krylov *k)
 {
     *k = (krylov){.n = n, .most = 3 * count + 24, .keep = 2 * count + 4};
@@ -107,7 +108,7 @@ static cgam_status krylov_new(cgam_env *env, int64_t n, int64_t count, krylov *k
     return complete ? CGAM_OK : cgam_fail_nomem(env, "an Arnoldi basis");
 }
 
-/* Takes V_0 .. V_j out of w; what was taken is added to column j of S unless S is NULL. */
+/* Subtracts V_0 .. V_j from w; the coefficients are added to column j of S unless S is NULL. */
 static void orthogonalise(const krylov *k, int64_t j, double *w, double *S)
 {
     for (int twice = 0; twice < 2; twice++) /* once loses orthogonality, twice is enough */
@@ -119,7 +120,7 @@ static void orthogonalise(const krylov *k, int64_t j, double *w, double *S)
         }
 }
 
-/* A unit vector that starts, or goes on where the basis turned out to be invariant. */
+/* A unit vector for the start, or to continue after the basis turned out to be invariant. */
 static void fresh_vector(const krylov *k, int64_t j, double *w)
 {
     for (int64_t i = 0; i < k->n; i++) w[i] = cos(((double)j + 1.7) * (1.3 + (double)i));
@@ -148,8 +149,8 @@ static cgam_status extend_basis(jacobian *s, krylov *k)
     return CGAM_OK;
 }
 
-/* Schur form of S, the largest real parts first as far as they are kept. *kept is `keep`, or one
- * more so that no pair is torn. */
+/* Schur form of S, the kept ones with the largest real parts first. *kept is `keep`, or one more so that no conjugate
+ * pair is split. */
 static cgam_status sort_schur(cgam_env *env, krylov *k, int64_t *kept)
 {
     int m = (int)k->most, at = 0;
@@ -172,7 +173,7 @@ static cgam_status sort_schur(cgam_env *env, krylov *k, int64_t *kept)
     return CGAM_OK;
 }
 
-/* |J V_c - V_c T_c| of the leading c Schur vectors: what ties them to the rest of space. */
+/* |J V_c - V_c T_c| of the leading c Schur vectors: their coupling to the rest of space. */
 static double residual_norm(const krylov *k, int64_t c)
 {
     int64_t m = k->most;

@@ -1,6 +1,6 @@
 /* syn_hidden.c: two synapses around a function.
  *
- * hidden  E = -gain L(W x) with a Lagrangian L: what is left of a hidden layer h = W x that settles
+ * hidden  E = -gain L(W x) with a Lagrangian L: the effect of a hidden layer h = W x that settles
  *         at once (its energy h'L' - L and its coupling -h'L' add up to -L). With log-sum-exp that
  *         is the modern Hopfield energy, with rectified powers a dense associative memory.
  * user    any energy with its gradients; without a tangent, currents are differenced. */
@@ -68,7 +68,7 @@ cgam_status cgam_net_add_hidden(cgam_net *net, const char *name, int x, const cg
     return cgam_net_end(net, status);
 }
 
-/* ---- the user's own --------------------------------------------------------------------------- */
+/* ---- defined by the user --------------------------------------------------------------------------- */
 static cgam_status user_eval(const cgam_syn *s, cgam_frame *f)
 {
     return s->table.eval(s->user, s->k, s->size, f->act, &f->energy, f->cur);

@@ -1,4 +1,4 @@
-/* trajectory.c: the moments of a flow, kept. */
+/* trajectory.c: stores the points of a flow. */
 #include "net/net.h"
 
 #include <cgam/flow.h>

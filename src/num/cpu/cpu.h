@@ -1,6 +1,6 @@
 /* cpu.h: the inner loops for the CPU at hand, chosen once: one table per set of instructions.
  *
- *   plain      X_plain.c: written without vectors, the judge of the others
+ *   plain      X_plain.c: written without vectors, the reference for the others
  *   portable   X_simd.c, by vectors of 16 bytes, for any CPU
  *   avx2       the same files, 32 bytes: x86-64 with AVX2, FMA and F16C (2013 on)
  *   avxvnni    the loops of avx2, and sums of products of bytes by one instruction: with AVX-VNNI
@@ -39,25 +39,24 @@
 
 typedef struct cgam_cpu {
     const char *name;
-    bool (*usable)(void);  /* does this CPU run it */
-    const cgam_f64 *f64;   /* rows scored and read out in double; softmax */
-    const cgam_f32 *f32;   /* the same in f32, where that is exact enough */
-    const cgam_gemm *gemm; /* products of matrices, softmax by columns */
-    const cgam_int8 *int8; /* rows of bytes by vectors of bytes */
-    const cgam_int8
-        *int8_many;          /* the same for many vectors, by a unit for tiles where there is one */
-    const cgam_sift *sift;   /* what such scores leave open */
-    const cgam_split *split; /* products by tiles of bf16; NULL without such a unit */
-    const cgam_digits *digits; /* rows by many vectors, on tiles of bytes; NULL likewise */
+    bool (*usable)(void);       /* does this CPU run it */
+    const cgam_f64 *f64;        /* rows scored and read out in double; softmax */
+    const cgam_f32 *f32;        /* the same in f32, where that is exact enough */
+    const cgam_gemm *gemm;      /* products of matrices, softmax by columns */
+    const cgam_int8 *int8;      /* rows of bytes by vectors of bytes */
+    const cgam_int8 *int8_many; /* the same for many vectors, on a unit for tiles if there is one */
+    const cgam_sift *sift;      /* decides which rows such scores leave open */
+    const cgam_split *split;    /* products by tiles of bf16; NULL without such a unit */
+    const cgam_digits *digits;  /* rows by many vectors, on tiles of bytes; NULL likewise */
 } cgam_cpu;
 
-/* Plain first, then by rising speed; a NULL name ends. Entries may be unusable here. */
+/* Plain first, then by rising speed; ends with a NULL name. This CPU may not support all entries. */
 extern const cgam_cpu cgam_cpu_all[];
 
-/* The fastest usable one, or the one that the variable CGAM_CPU names, if this CPU can run it. */
+/* Returns the fastest usable entry, or the one that the variable CGAM_CPU names, if this CPU can run it. */
 const cgam_cpu *cgam_cpu_best(void);
-/* From now on the best is `cpu`, which must be usable; NULL = as the CPU is. For tests and benches, while
- * nothing else runs. */
+/* Makes `cpu`, which must be usable, the best from now on; NULL = detect again. For tests and benches only; not
+ * thread-safe. */
 void cgam_cpu_pretend(const cgam_cpu *cpu);
 
 #endif

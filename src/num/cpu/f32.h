@@ -28,12 +28,12 @@ static inline int64_t cgam_f32_room(int64_t d)
     return (d + 2 * CGAM_F32_PAD) / CGAM_F32_PAD * CGAM_F32_PAD;
 }
 
-/* May vectors of this length be multiplied in f32: do products and sums stay in its range? */
+/* May vectors of this length be multiplied in f32, that is, do products and sums stay in its range? */
 static inline bool cgam_f32_holds(double length) { return length > 1e-8 && length < 1e8; }
 
 typedef struct cgam_f32 {
-    /* x[d] rounded to f32, in the order in which the loops meet their numbers; out: [d +
-     * CGAM_F32_PAD]. Entries of the tables below for f64 are NULL. */
+    /* Rounds x[d] to f32, in the order in which the loops read the numbers; out: [d + CGAM_F32_PAD]. Entries of the
+     * tables below for f64 are NULL. */
     void (*lay[CGAM_CPU_DTYPES])(const double *x, int64_t d, float *out);
     /* out[i] = <row i, x>, with x laid out; a row's bits do not depend on its neighbours */
     void (*dot[CGAM_CPU_DTYPES])(const void *rows, int64_t stride, int64_t n, int64_t d,
@@ -45,7 +45,7 @@ typedef struct cgam_f32 {
     /* dot over fresh rows and sum over stale ones in turns, with the bits of each alone */
     void (*both[CGAM_CPU_DTYPES])(const void *fresh, const void *stale, int64_t stride, int64_t n,
                                   int64_t d, const float *x, double *out, const float *w, float *y);
-    /* y[d] += from, which is zeros then */
+    /* y[d] += from, and sets from to zeros */
     void (*flush[CGAM_CPU_DTYPES])(int64_t d, float *from, double *y);
     int64_t tile; /* bytes of rows that are read out while the next ones are scored */
 } cgam_f32;

@@ -3,17 +3,17 @@
  *     C[r, c] += sum_k A[r ra + k ka] B[k ldb + c],     r < rows, c < columns, k < depth
  *
  * One accumulator per vector of C stays in a register over the whole depth, the products start
- * from zero, and C is read and written once; so a caller decides by the depth how many terms are
- * summed before they meet the rest. A is read one element at a time, with any strides, B by
- * vectors along c: scores (A = rows, B = queries side by side), readouts (A = columns of rows,
- * B = weights) and Gram matrices are all of this form, and none needs its rows copied. */
+ * from zero, and C is read and written once; so the caller sets by the depth how many terms are summed before they
+ * are added to C. A is read one element at a time, with any strides, B by vectors along c: scores (A = rows, B =
+ * queries side by side), readouts (A = columns of rows, B = weights) and Gram matrices are all of this form, and none
+ * needs its rows copied. */
 #ifndef CGAM_SRC_NUM_CPU_GEMM_H
 #define CGAM_SRC_NUM_CPU_GEMM_H
 
 #include <cgam/base.h>
 
-/* [next, stop): memory that will be wanted after this product, fetched into the second-level cache
- * while it is computed, one line for every two terms and tile; NULL = none. */
+/* [next, stop): memory needed after this product; it is prefetched into the second-level cache during the product,
+ * one line for every two terms and tile; NULL = none. */
 typedef void cgam_mul32(int64_t rows, int64_t columns, int64_t depth, const float *A, int64_t ra,
                         int64_t ka, const float *B, int64_t ldb, float *C, int64_t ldc,
                         const void *next, const void *stop);

@@ -22,9 +22,9 @@ enum {
     CGAM_INT8_MOST = 127,  /* size of a number */
     CGAM_INT8_WIDE = 32767,
     CGAM_INT8_COLUMNS = 1 << 27, /* of a row */
-    CGAM_INT8_PAD = 64,  /* bytes behind the last row that may be read, whatever they hold */
-    CGAM_INT8_TILE = 32, /* rows that loops for many vectors take at least, */
-    CGAM_INT8_SIDE = 16  /* and what the number of those vectors is a multiple of */
+    CGAM_INT8_PAD = 64,          /* readable bytes after the last row, with any content */
+    CGAM_INT8_TILE = 32,         /* rows that loops for many vectors take at least, */
+    CGAM_INT8_SIDE = 16          /* and what the number of those vectors is a multiple of */
 };
 #define CGAM_INT8_ROUNDINGS(blocks) ((double)(blocks) + 9)
 
@@ -38,7 +38,7 @@ typedef struct cgam_int8 {
     size_t (*room)(int64_t m, int64_t d);
     /* x [m, d], step [m, blocks]; out begins on a 64-byte boundary. */
     void (*lay)(int64_t m, int64_t d, const int8_t *x, const float *step, void *out);
-    /* rows [n, d], scale [n, blocks], out [n, m]. A number of out depends on its row and vector alone. */
+    /* rows [n, d], scale [n, blocks], out [n, m]. A number of out depends only on its row and vector. */
     void (*dot)(const int8_t *rows, const float *scale, int64_t n, int64_t d, int64_t m,
                 const void *X, float *out);
     int most; /* size of the numbers of a vector */
