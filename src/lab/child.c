@@ -1,4 +1,4 @@
-/* child.c: posix_spawn with what all of our children need: no signals blocked, nothing of ours open
+/* child.c: posix_spawn with the settings of all our child processes: no signals blocked, none of our files open
  * on their standard streams. */
 #include "lab/child.h"
 
@@ -29,7 +29,7 @@ int cgam_child_start(const cgam_child *c, pid_t *pid)
 {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t how;
-    char *const *words; /* posix_spawn changes nothing, but its type does not say so */
+    char *const *words; /* posix_spawn does not modify it, but its type lacks const */
     memcpy(&words, &c->argv, sizeof words);
     sigset_t none;
     sigemptyset(&none);

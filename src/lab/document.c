@@ -1,4 +1,4 @@
-/* document.c: trees for people to read, and values by the path of their keys. */
+/* document.c: prints trees as indented text, and finds values by the path of their keys. */
 #include "lab/document.h"
 
 #include "base/env.h"
@@ -27,7 +27,7 @@ void cgam_json_put_text(json_t *object, const char *name, const char *value)
     cgam_json_put(object, name, value ? cgam_json_lossy(value) : json_null());
 }
 
-/* jansson makes no string of what is not UTF-8: letter by letter, and a mark for each byte that begins none. */
+/* jansson rejects invalid UTF-8, so we copy character by character, with U+FFFD for each invalid byte. */
 json_t *cgam_json_lossy(const char *text)
 {
     static const char MARK[] = "\xef\xbf\xbd";
@@ -39,7 +39,7 @@ json_t *cgam_json_lossy(const char *text)
     size_t used = 0;
     char *made = make(strlen(text) * (sizeof MARK - 1) + 1);
     while (made && *text) {
-        size_t n = 1; /* bytes of the letter here, if it is one */
+        size_t n = 1; /* bytes of the character here, if valid */
         unsigned char c = (unsigned char)*text;
         if (c >= 0xc0) n = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : 2;
         json_t *letter = strnlen(text, n) == n ? json_stringn(text, n) : NULL;
@@ -159,7 +159,7 @@ void cgam_json_tame(json_t *doc)
 /* ---- Writing --------------------------------------------------------------------------------- */
 static void write_string(FILE *to, const char *text, size_t length)
 {
-    size_t begin = 0; /* of what goes out as it is */
+    size_t begin = 0; /* start of the bytes that need no escape */
     fputc('"', to);
     for (size_t i = 0; i < length; i++) {
         unsigned char c = (unsigned char)text[i];
@@ -232,7 +232,7 @@ static void write_object(FILE *to, const json_t *object, int indent, int level)
 static void write_value(FILE *to, const json_t *value, int indent, int level)
 {
     char text[CGAM_REAL_TEXT];
-    switch (value ? json_typeof(value) : JSON_NULL) { /* NULL: it could not be made */
+    switch (value ? json_typeof(value) : JSON_NULL) { /* NULL: out of memory */
     case JSON_OBJECT: write_object(to, value, indent, level); break;
     case JSON_ARRAY: write_array(to, value, indent, level); break;
     case JSON_STRING: write_string(to, json_string_value(value), json_string_length(value)); break;

@@ -8,14 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A document and those around it, with the place of an item in its list, or its key. */
+/* A document and those around it, with the index of an item in its list, or its key. */
 typedef struct scope {
     const json_t *doc;
     const struct scope *outer;
     size_t place;
     const char *key;
     bool html;           /* texts are escaped */
-    const char *missing; /* what stands for a number that is not there */
+    const char *missing; /* printed for a missing number */
 } scope;
 
 static void fill(FILE *to, const char *text, const char *end, const scope *in);
@@ -54,7 +54,7 @@ static const json_t *find_value(const scope *in, const char *path, size_t length
     return doc;
 }
 
-/* The number at a path: also how many items a list has, ".count", and the place of the item, "#". */
+/* The number at a path; also the number of items of a list, ".count", and the index of the item, "#". */
 static double find_number(const scope *in, const char *path, size_t length, const json_t *value)
 {
     static const char count[] = ".count";
@@ -143,7 +143,8 @@ static void fill_file(FILE *to, const char *name, size_t length, const scope *in
     if (file) fill(to, file->bytes, file->bytes + file->size, &here);
 }
 
-/* " ± 0.25" where the error of a number is known: the number at a path, or at that of the number and an ending, "_se". */
+/* Prints " ± 0.25" if the error of a number is known: the number at a given path, or at the number's path and a
+ * suffix. */
 static void print_error(FILE *to, const scope *in, const char *path, size_t length,
                         const char *error, const char *format, size_t size)
 {
@@ -156,7 +157,7 @@ static void print_error(FILE *to, const scope *in, const char *path, size_t leng
     print_value(to, NULL, number, format, size, in);
 }
 
-/* Fills one place, which begins behind its brace; returns what follows it. */
+/* Fills one place, which begins after its brace; returns the text after it. */
 static const char *fill_place(FILE *to, const char *text, const scope *in)
 {
     char mark = *text && strchr("@&<", *text) ? *text++ : 0;

@@ -1,4 +1,4 @@
-/* folder.c: folders with those above them, and files inside. */
+/* folder.c: makes and removes folders with their parents, and files in them. */
 #include "lab/folder.h"
 
 #include "base/env.h"

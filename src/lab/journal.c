@@ -80,7 +80,7 @@ static cgam_status open_locked(cgam_journal *j)
     return CGAM_OK;
 }
 
-/* The record in the first `size` bytes of the file that begins at *at. */
+/* Reads the record at *at within the first `size` bytes of the file. */
 static bool read_record(const cgam_journal *j, size_t size, size_t *at, cgam_record *out)
 {
     prefix p;
@@ -149,7 +149,7 @@ void cgam_journal_close(cgam_journal *j)
 {
     if (!j) return;
     cgam_file_unmap(&j->old);
-    if (j->fd >= 0) close(j->fd); /* and with it the lock */
+    if (j->fd >= 0) close(j->fd); /* also releases the lock */
     cgam_free(j->env, j->path);
     cgam_free(j->env, j);
 }

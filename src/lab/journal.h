@@ -2,7 +2,7 @@
  *
  * A header with a fingerprint of all that the numbers depend on, then records as they are finished: a key, bytes, a
  * checksum. A kill can only tear the last record; it is cut off when the file is opened again. A file of another run
- * is not continued but replaced. One process at a time has the file. */
+ * is replaced. Only one process at a time can open the file. */
 #ifndef CGAM_SRC_LAB_JOURNAL_H
 #define CGAM_SRC_LAB_JOURNAL_H
 
@@ -24,7 +24,7 @@ uint64_t cgam_hash(uint64_t h, const void *bytes, size_t size);
  * open or it cannot be read. */
 CGAM_NODISCARD cgam_status cgam_journal_open(cgam_env *env, const char *path, uint64_t run,
                                              cgam_journal **out);
-/* Records of earlier runs: start with *at = 0; each call moves it on. False after the last. */
+/* Records of earlier runs: start with *at = 0; each call advances it. Returns false after the last. */
 bool cgam_journal_next(const cgam_journal *j, size_t *at, cgam_record *out);
 /* The record is written on return and synced within a second. One thread at a time. */
 CGAM_NODISCARD cgam_status cgam_journal_add(cgam_journal *j, cgam_record record);

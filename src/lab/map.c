@@ -152,7 +152,7 @@ static int64_t merge_points(int64_t count, int64_t d, double *q, const double *s
     return found;
 }
 
-/* What a rest point is like: its own recall. Mode first has no energy, so it is put together here. */
+/* Describes a rest point by its own recall. Mode first has no energy, so it is computed here. */
 static cgam_status describe_attractor(const cgam_bank *bank, const double *c,
                                       const cgam_map_opts *o, int64_t found, double *q,
                                       cgam_attractor *list)
@@ -183,7 +183,7 @@ static cgam_status describe_attractor(const cgam_bank *bank, const double *c,
     return status;
 }
 
-/* By falling starts, of equal ones in the order found. */
+/* Sorts by falling starts; equal ones keep the order in which they were found. */
 static void sort_attractors(int64_t found, int64_t d, double *q, cgam_attractor *list, double *work)
 {
     for (int64_t i = 1; i < found; i++) {

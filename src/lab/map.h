@@ -18,13 +18,13 @@ typedef struct cgam_plane {
     int64_t d;
     double *origin, *e1, *e2; /* [d] each; e1 and e2 have length 1 and are orthogonal */
 } cgam_plane;
-/* count = 3 memories: through all three, their mean the origin. 2: through them and zero, which is
- * the origin. 0: through the mean of the bank along its two principal components, d at most 4096.
- * Memories on one line are CGAM_E_ARG. Gives *out; free it with cgam_plane_free. */
+/* count = 3 memories: through all three, with their mean as origin. 2: through them and zero, the
+ * origin. 0: through the mean of the bank along its two principal components, d at most 4096.
+ * Fails with CGAM_E_ARG if the memories are on one line. Free *out with cgam_plane_free. */
 CGAM_NODISCARD cgam_status cgam_plane_new(const cgam_bank *bank, int64_t count,
                                           const int64_t *index, cgam_plane *out);
-void cgam_plane_free(cgam_env *env, cgam_plane *plane); /* copes with {0}, leaves {0} */
-/* Coordinates of the foot of q [d], and its distance from the plane. */
+void cgam_plane_free(cgam_env *env, cgam_plane *plane); /* accepts {0}, leaves {0} */
+/* Coordinates of the projection of q [d], and its distance from the plane. */
 void cgam_plane_of(const cgam_plane *plane, const double *q, double *x, double *y, double *off);
 
 /* ---- Energy on a grid --------------------------------------------------------------------- */
@@ -45,11 +45,11 @@ typedef struct cgam_attractor {
     double energy;
     double p; /* of the winner */
     int64_t winner;
-    int64_t starts; /* how many of those given lead here */
+    int64_t starts; /* number of given starts that lead here */
     bool settled;   /* the last step was below 1e-9 */
 } cgam_attractor;
-/* From q [count, d] to at most count distinct rest points, by falling starts: q and list [count] are
- * filled up to *found. Points within 1e-5 are one. */
+/* Moves q [count, d] to at most count distinct rest points, sorted by falling starts. Fills q and list [count]
+ * up to *found. Points within 1e-5 are merged. */
 CGAM_NODISCARD cgam_status cgam_map_attractors(const cgam_bank *bank, const double *c,
                                                const cgam_map_opts *opts, int64_t count, double *q,
                                                cgam_attractor *list, int64_t *found);
@@ -57,7 +57,7 @@ CGAM_NODISCARD cgam_status cgam_map_attractors(const cgam_bank *bank, const doub
 /* ---- Flows -------------------------------------------------------------------------------- */
 typedef struct cgam_map_flow_opts {
     double tau_s, tau_r, tau_q; /* default 0.1, 0.1, 1: gates and retrieval are faster */
-    double t_end;               /* default 30; the flow ends earlier where it comes to rest */
+    double t_end;               /* default 30; the flow ends earlier if it comes to rest */
     double switch_time;         /* from then on the context is c_then; default INFINITY */
     const double *c_then;       /* [d], NULL = none */
     int64_t samples;            /* moments kept, evenly spaced; default 120 */
@@ -70,7 +70,7 @@ typedef struct cgam_map_moment {
     int64_t winner;         /* largest score */
 } cgam_map_moment;
 /* The query starts at q [d] and moves; gates start at A^-1 u, retrieval at the scores of q. Fills
- * moments[samples + 3] and *count; *end says how it ended (CGAM_END_CONVERGED, HORIZON, ..). */
+moments[samples + 3] and *count; *end is how it ended (CGAM_END_CONVERGED, HORIZON, ..). */
 CGAM_NODISCARD cgam_status cgam_map_flow(const cgam_bank *bank, const cgam_plane *plane,
                                          const double *q, const double *c,
                                          const cgam_map_opts *opts, const cgam_map_flow_opts *flow,

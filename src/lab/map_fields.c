@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#define ABOVE_0 0x1p-1000 /* any number above zero that leaves room for its inverse */
+#define ABOVE_0 0x1p-1000 /* any number above zero whose inverse is finite */
 /* struct, member, name, value, default, least, words */
 #define REAL(struct_, member_, name_, value_, fallback_, min_, ...)                                \
     CGAM_ROW(struct_, member_, name_, CGAM_REAL, __VA_ARGS__, .value = value_,                     \

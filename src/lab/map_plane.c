@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum { PRINCIPAL_MAX = 4096 };
-static const double ON_A_LINE = 1e-9; /* of the longest vector: what is left is rounding */
+static const double ON_A_LINE = 1e-9; /* of the longest vector: less than that is rounding */
 
 void cgam_plane_free(cgam_env *env, cgam_plane *plane)
 {
@@ -41,7 +41,7 @@ static cgam_status plane_principal(const cgam_bank *bank, cgam_plane *out)
     }
     if (status == CGAM_OK) /* ascending: the last is e1 */
         status = cgam_eigen_some(env, d, d - 2, d - 1, C, values, out->e2);
-    for (int k = 0; k < 2 && status == CGAM_OK; k++) { /* of the two signs, one for good */
+    for (int k = 0; k < 2 && status == CGAM_OK; k++) { /* fixes the sign */
         double *e = k ? out->e2 : out->e1, largest = 0;
         for (int64_t j = 0; j < d; j++)
             if (fabs(e[j]) > fabs(largest)) largest = e[j];
@@ -114,7 +114,7 @@ cgam_status cgam_plane_new(const cgam_bank *bank, int64_t count, const int64_t *
     if (count) {
         status = plane_through(bank, count, index, out);
     } else {
-        out->e2 = out->origin + d; /* dsyevr writes both, the lesser first */
+        out->e2 = out->origin + d; /* dsyevr writes both, the smaller first */
         out->e1 = out->e2 + d;
         status = plane_principal(bank, out);
     }

@@ -13,7 +13,7 @@
 
 #define FORMAT "cgam-net/1"
 
-/* What a cgam_net_file owns beside its network. */
+/* What a cgam_net_file owns besides its network. */
 typedef struct owner {
     cgam_env *env;
     cgam_clamp *clamps;

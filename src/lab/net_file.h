@@ -8,14 +8,14 @@
 typedef struct cgam_net_file {
     cgam_net *net;
     double *x;           /* [size] the start */
-    cgam_flow_opts flow; /* its clamps belong to this structure */
+    cgam_flow_opts flow; /* this structure owns its clamps */
     char *title;         /* or NULL */
     void *owner;         /* private */
 } cgam_net_file;
 CGAM_NODISCARD cgam_status cgam_net_file_open(cgam_env *env, const char *path, cgam_net_file *out);
-/* The same from memory; weights in files are rejected when dir is NULL, else looked for there. */
+/* The same from memory. Weights in files are searched in dir, and rejected if dir is NULL. */
 CGAM_NODISCARD cgam_status cgam_net_file_parse(cgam_env *env, const char *name, const void *bytes,
                                                size_t size, const char *dir, cgam_net_file *out);
-void cgam_net_file_close(cgam_net_file *file); /* copes with {0} and NULL, leaves {0} */
+void cgam_net_file_close(cgam_net_file *file); /* accepts {0} and NULL, leaves {0} */
 
 #endif

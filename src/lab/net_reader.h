@@ -1,6 +1,6 @@
-/* net_reader.h: reading a network from JSON. A *place* is where we are in the document, so that every
- * complaint can say `$.synapses[1].weights`; an *extract* is an array of numbers, written there or
- * in another file. */
+/* net_reader.h: reading a network from JSON. A *place* is a position in the document, so that every
+error can name `$.synapses[1].weights`; an *extract* is an array of numbers, written there or
+in another file. */
 #ifndef CGAM_SRC_LAB_NET_READER_H
 #define CGAM_SRC_LAB_NET_READER_H
 
@@ -19,11 +19,11 @@ typedef struct cgam_place {
 typedef struct cgam_reader {
     cgam_env *env;
     const char *name; /* of the file, for messages */
-    const char *dir;  /* where files it names are looked for; NULL: nowhere */
+    const char *dir;  /* where files it names are searched; NULL: nowhere */
     bool *complained; /* set by cgam_reader_fail */
 } cgam_reader;
 
-/* "FILE: $.layers[2].tau: TEXT"; returns the status. The macro is there for the same reason as that
+/* Reports "FILE: $.layers[2].tau: TEXT"; returns the status. The macro has the same purpose as that
  * of cgam_fail. */
 cgam_status(cgam_reader_fail)(const cgam_reader *r, const cgam_place *at, cgam_status status,
                               const char *format, ...) CGAM_PRINTF(4, 5);
@@ -33,7 +33,7 @@ cgam_status(cgam_reader_fail)(const cgam_reader *r, const cgam_place *at, cgam_s
         (cgam_reader_fail)(r, at, reader_status_, __VA_ARGS__);                                    \
         reader_status_;                                                                            \
     })
-/* The same around the message of a call that failed. */
+/* Adds the same prefix to the message of a failed call. */
 cgam_status cgam_reader_pass(const cgam_reader *r, const cgam_place *at, cgam_status status);
 
 /* Members of an object, in the manner of json_unpack: "KEY:KIND KEY:KIND! .." and a pointer for each, which stays
@@ -45,27 +45,27 @@ cgam_status cgam_read_members(const cgam_reader *r, const cgam_place *at, const 
 cgam_status cgam_read_object(const cgam_reader *r, const cgam_place *at, const json_t *value,
                              const char *const *more, const char *format, ...);
 
-/* Numbers: a list of lists of .. numbers, {"file": PATH} or {"rows": [[..]]}, these two with
- * "normalize": true if wanted; a lone number is an array without dimensions. Free with
- * cgam_extract_free, which copes with {0}. */
+/* Numbers: a list of lists of .. numbers, {"file": PATH} or {"rows": [[..]]}, these two optionally with
+"normalize": true. A single number is an array without dimensions. Free with
+cgam_extract_free, which accepts {0}. */
 typedef struct cgam_extract {
     int ndim;
     int64_t shape[CGAM_ARRAY_DIMS];
     int64_t size;
-    double *data;     /* [size] of what is written in the document; NULL: in the file */
+    double *data;     /* [size] numbers of the document; NULL: they are in the file */
     cgam_array array; /* the open file */
     bool normalize;
 } cgam_extract;
 cgam_status cgam_extract_read(const cgam_reader *r, const cgam_place *at, const json_t *value,
                               cgam_extract *out);
 void cgam_extract_free(cgam_env *env, cgam_extract *e);
-/* All numbers as doubles: gives *out, to be freed with cgam_free. A lone number fills `size`. */
+/* All numbers as doubles; free *out with cgam_free. A single number fills `size`. */
 cgam_status cgam_extract_fill(const cgam_reader *r, const cgam_place *at, cgam_extract *e,
                               int64_t size, double **out);
-/* Both in one: `size` numbers of a value. */
+/* Reads and fills in one call: `size` numbers of a value. */
 cgam_status cgam_read_numbers(const cgam_reader *r, const cgam_place *at, const json_t *value,
                               int64_t size, double **out);
-/* As an operator of the network, [size / last dimension, last dimension]. Takes e over. */
+/* Makes an operator of the network, [size / last dimension, last dimension]. Takes ownership of e. */
 cgam_status cgam_extract_op(const cgam_reader *r, const cgam_place *at, cgam_net *net,
                             cgam_extract *e, const cgam_op **out);
 
@@ -88,7 +88,7 @@ cgam_status cgam_read_layer_name(const cgam_reader *r, const cgam_place *at, con
 /* Parameters of a Lagrangian given as members of the object. */
 cgam_status cgam_read_params(const cgam_reader *r, const cgam_place *at, const json_t *object,
                              const cgam_lagr *lagr, double *param);
-/* The Lagrangian that member "lagrangian" names; *out stays as it is when there is none. */
+/* The Lagrangian that member "lagrangian" names; *out is unchanged if the member is absent. */
 cgam_status cgam_read_lagr(const cgam_reader *r, const cgam_place *at, const json_t *object,
                            const cgam_lagr **out);
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What the functions below have in common: the synapse on its way into the network. */
+/* A synapse under construction, shared by the functions below. */
 typedef struct draft {
     const cgam_reader *r;
     const cgam_place *at;
@@ -15,7 +15,7 @@ typedef struct draft {
     const char *name;
     int k, layers[SLOTS];
     double gain;
-    /* members of some kinds; NULL and defaults where they are absent */
+    /* members of some kinds; NULL or the default if absent */
     const json_t *weights, *factors, *query_weights, *key_weights, *kernels;
     bool zero_diagonal;
     cgam_attention_opts attention;
@@ -49,7 +49,7 @@ static cgam_status read_weights_at(draft *d, const cgam_place *at, const json_t 
     return cgam_extract_op(d->r, at, d->net, &e, out);
 }
 
-/* Is the member there? */
+/* Fails if the member is absent. */
 static cgam_status check_given(const draft *d, const char *key, const json_t *value)
 {
     if (value) return CGAM_OK;
@@ -63,7 +63,7 @@ static cgam_status read_weights(draft *d, const cgam_op **out, int *ndim, int64_
     return status == CGAM_OK ? read_weights_at(d, &here, d->weights, out, ndim, shape) : status;
 }
 
-/* `size` numbers at a key (a lone one fills them). */
+/* `size` numbers at a key (a single number fills them all). */
 static cgam_status read_numbers(draft *d, const char *key, const json_t *value, int64_t size,
                                 double **out)
 {

@@ -1,12 +1,12 @@
-/* stats.h: means and spreads of series, and order statistics. The one place that squares deviations:
- * sums of squares less squared sums cancel, these updates do not. */
+/* stats.h: means and spreads of series, and order statistics. All squared deviations are computed here:
+ * the mean square minus the squared mean cancels, these updates do not. */
 #ifndef CGAM_SRC_LAB_STATS_H
 #define CGAM_SRC_LAB_STATS_H
 
 #include <stdint.h>
 
 /* Mean and sum of squared deviations of a series, by updates that do not cancel (Welford 1962; Chan,
- * Golub and LeVeque 1979): numbers that are all alike have a spread of exactly 0. All zero at first. */
+ * Golub and LeVeque 1979): equal numbers have a spread of exactly 0. Initialise to zero. */
 typedef struct cgam_moments {
     double mean, squares, n;
 } cgam_moments;
@@ -17,11 +17,11 @@ void cgam_moments_join(cgam_moments *a, double mean, double squares, double n);
 double cgam_moments_variance(const cgam_moments *a); /* over n - 1; NAN for n < 2 */
 double cgam_moments_sd(const cgam_moments *a);       /* its root */
 double cgam_moments_se(const cgam_moments *a);       /* of the mean; NAN for n < 2 */
-/* The same in two numbers of a record, to which x is the n-th, from 1, that is added. */
+/* The same with the moments in two numbers of a record; x is the n-th number added, from 1. */
 void cgam_record_add(double *mean, double *squares, int64_t n, double x);
 
 void cgam_sort(double *x, int64_t n); /* rising */
-/* Quantile q of sorted x [n], linear between order statistics; NAN when n = 0. */
+/* Quantile q of sorted x [n], linear between order statistics; NAN if n = 0. */
 double cgam_quantile(const double *x, int64_t n, double q);
 
 #endif

@@ -14,25 +14,25 @@ typedef struct cgam_table {
     const char *about;         /* one line */
     const char *heads;         /* column names, separated by commas */
     const char *const *labels; /* [rows] the first column as text, or NULL */
-    int64_t rows, columns;     /* of numbers, so without the labels */
+    int64_t rows, columns;     /* of numbers, without the labels */
     const double *cells;       /* [rows, columns], NAN = none */
 } cgam_table;
 
-/* How many names a table's `heads` has. */
+/* The number of names in a table's `heads`. */
 int64_t cgam_heads_count(const char *heads);
 
-/* Puts the named columns (separated by commas) of a table into a document under their names: of rows
- * from .. from + rows - 1 as arrays; rows = 0: of row `from` as numbers. */
+/* Puts the named columns (separated by commas) of a table into a document under their names: rows
+from .. from + rows - 1 as arrays; rows = 0: row `from` as numbers. */
 void cgam_table_put(json_t *doc, const cgam_table *table, int64_t from, int64_t rows,
                     const char *columns);
 
-/* The column of numbers with that name, -1 = there is none. */
+/* The index of the column of numbers with that name; -1 if there is none. */
 int64_t cgam_table_column(const cgam_table *table, const char *name);
-/* The number in a row of the column with that name; NAN = there is none. */
+/* The number in a row of the column with that name; NAN if there is none. */
 double cgam_cell(const cgam_table *table, int64_t row, const char *name);
-/* As name.csv into the folder, which is made, with those above it. Numbers are the shortest that read
- * back exactly, integers without a point, no value is an empty field, infinities are inf and -inf;
- * labels are quoted where they have to be. */
+/* Writes name.csv into the folder; makes the folder and its parents. Numbers are the shortest that read
+ * back exactly, integers have no point, a missing value is an empty field, infinities are inf and -inf.
+ * Labels are quoted if necessary. */
 CGAM_NODISCARD cgam_status cgam_table_write(cgam_env *env, const cgam_table *table,
                                             const char *folder);
 

@@ -6,8 +6,8 @@
 #include "lm/gguf.h"
 
 /* Checks that required and optional keys are in range and consistent, that the tokens form a vocabulary, and that
- * the * tensors have known types, are complete and aligned for ggml. Unknown architectures get only the checks
- * common to all. * Fails with CGAM_E_FORMAT, or CGAM_E_UNSUPPORTED for a newer tensor type; `name` is the file in
+ * the tensors have known types, are complete and aligned for ggml. Unknown architectures get only the checks
+ * common to all. Fails with CGAM_E_FORMAT, or CGAM_E_UNSUPPORTED for a newer tensor type; `name` is the file in
  * messages. */
 CGAM_NODISCARD cgam_status cgam_model_check(cgam_env *env, const char *name, const cgam_gguf *gguf);
 /* The value of ARCHITECTURE.key; NULL if absent. */

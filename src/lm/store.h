@@ -48,7 +48,7 @@ CGAM_NODISCARD cgam_status cgam_store_get(cgam_store *store, const cgam_state_ke
 void cgam_store_widen(cgam_dtype dtype, const void *data, int64_t n, float *out);
 
 /* Resets a statement and binds model, engine, prompt and dtype as its first values. The prompt's digest goes into a
- * buffer * of the caller, which the statement borrows until its values are cleared: a copy by SQLite could run out
+ * buffer of the caller, which the statement borrows until its values are cleared: a copy by SQLite could run out
  * of memory. */
 enum { CGAM_STORE_DIGEST = 32 };
 void cgam_store_bind(sqlite3_stmt *s, const cgam_state_key *key, uint8_t *digest);

@@ -1,4 +1,4 @@
-/* claims.h: what the paper says, decided on the runs of a report: a table with a row for each claim.
+/* claims.h: decides the paper's claims on the runs of a report: a table with a row for each claim.
  *
  * A test has three outcomes. A difference is shown or refuted when it is significant in one or the
  * other direction and open in between; with fewer than CGAM_CLAIM_TRIALS trials all is open.
@@ -8,8 +8,8 @@
 
 #include "lab/synthetic/study.h"
 
-/* The runs behind a report. Some studies are run twice, where a claim depends on a choice that the
- * paper leaves open. */
+/* The runs behind a report. Some studies are run twice because a claim depends on a choice that the
+paper leaves open. */
 enum {
     CGAM_RUN_SEPARATION,
     CGAM_RUN_SEPARATION_VECTOR, /* context noise sigma_c/sqrt(d) per component */
@@ -45,7 +45,7 @@ typedef struct cgam_claim {
     char where[CGAM_CLAIM_LINE], says[CGAM_CLAIM_LINE], test[CGAM_CLAIM_LINE];
     cgam_verdict verdict;
     char under[160];               /* the condition, for CGAM_HOLDS_UNDER */
-    bool on;                       /* it names the data on which the claim holds */
+    bool on;                       /* `under` names the data on which the claim holds */
     char numbers[CGAM_CLAIM_TEXT]; /* from this run */
 } cgam_claim;
 
@@ -58,9 +58,9 @@ typedef struct cgam_claims {
 void cgam_claims_decide(const cgam_study *const runs[CGAM_RUNS], cgam_claims *out);
 /* "holds", "holds under ...", "holds on ...", "does not hold", "not decided by this run", into text[200]. */
 const char *cgam_verdict_text(const cgam_claim *claim, char *text);
-/* Every claim: where, claim, verdict, numbers, test. */
+/* An array with every claim: where, claim, verdict, numbers, test. */
 json_t *cgam_claims_json(const cgam_claims *claims);
-/* claims.csv in the folder. */
+/* Writes claims.csv into the folder. */
 cgam_status cgam_claims_write(cgam_env *env, const cgam_claims *claims, const char *folder);
 
 /* ---- Deciding a row ------------------------------------------------------------------------- */
@@ -78,16 +78,16 @@ cgam_outcome cgam_claim_above(double x, double se, double z);
 
 /* A new row, with the words under a key of claims.txt. */
 cgam_claim *cgam_claim_add(cgam_claims *c, const char *key);
-/* Adds to the row's numbers. Clauses end in "; "; cgam_claims_tidy takes the last one off. */
+/* Appends to the row's numbers. Clauses end in "; "; cgam_claims_tidy removes the last one. */
 void cgam_claim_tell(cgam_claim *claim, const char *format, ...) CGAM_PRINTF(2, 3);
-/* The verdict from the outcomes of a claim's readings: it holds when all are shown, holds under
- * those that are when only some are, does not hold when none is shown and none is open, and is not
+/* Sets the verdict from the outcomes of a claim's readings. The claim holds if all are shown, holds under
+ * the shown ones if only some are, does not hold if none is shown and none is open, and is not
  * decided otherwise. names[i] completes "holds under ". */
 void cgam_claim_decide(cgam_claim *claim, int64_t trials, int readings,
                        const cgam_outcome *outcomes, const char *const *names);
 void cgam_claims_tidy(cgam_claims *out);
 
-/* All of them: shown if both are, refuted if one is. */
+/* Combines two outcomes: shown if both are, refuted if one is. */
 static inline cgam_outcome cgam_claim_both(cgam_outcome a, cgam_outcome b) { return a < b ? a : b; }
 static inline cgam_outcome cgam_claim_if(bool shown) { return shown ? CGAM_SHOWN : CGAM_REFUTED; }
 static inline void cgam_claim_decide_one(cgam_claim *claim, int64_t trials, cgam_outcome only)
@@ -99,12 +99,12 @@ static inline void cgam_claim_decide_one(cgam_claim *claim, int64_t trials, cgam
 typedef struct cgam_reading {
     const cgam_study *study;
     const char *name;  /* in front of its numbers */
-    const char *under; /* as the names of cgam_claim_decide */
+    const char *under; /* like the names of cgam_claim_decide */
 } cgam_reading;
 
 typedef struct cgam_statement {
     const char *key; /* of claims.txt */
-    /* Tells the numbers of one reading and decides it. */
+    /* Appends the numbers of one reading and decides it. */
     cgam_outcome (*decide)(const cgam_study *study, cgam_claim *claim, const char *name);
 } cgam_statement;
 
@@ -116,11 +116,11 @@ void cgam_claims_state(cgam_claims *c, const cgam_statement *list, int count,
 /* ---- The rows of each study: claims_<study>.c ------------------------------------------------ */
 void cgam_claims_separation(const cgam_study *const *runs, cgam_claims *c);
 void cgam_claims_competition(const cgam_study *const *runs, cgam_claims *c);
-/* Gives whether the theorem's threshold is off on these banks, which are not balanced. */
+/* Returns whether the theorem's threshold is wrong on these banks, which are not balanced. */
 cgam_outcome cgam_claims_coupled(const cgam_study *const *runs, cgam_claims *c);
 void cgam_claims_timescale(const cgam_study *const *runs, cgam_claims *c);
 void cgam_claims_points(const cgam_study *const *runs, cgam_claims *c);
-/* apart: the threshold with feedback is off where banks are not balanced. */
+/* apart: the threshold with feedback is wrong on banks that are not balanced. */
 void cgam_claims_theorems(const cgam_study *const *runs, cgam_claims *c, cgam_outcome apart);
 
 #endif

@@ -1,12 +1,12 @@
-/* models_claims.h (inside): a claim about language models, tested on every study that can speak to it. */
+/* models_claims.h (inside): a claim about language models, tested on every study that can decide it. */
 #ifndef CGAM_SRC_LAB_CLAIMS_MODELS_CLAIMS_H
 #define CGAM_SRC_LAB_CLAIMS_MODELS_CLAIMS_H
 
 #include "lab/claims/claims.h"
 #include "lab/document.h"
 
-typedef enum outcome { SILENT, NO, YES } outcome; /* SILENT: the study cannot say */
-enum { QUERIES_MIN = 50 }; /* with fewer, nothing seen is not nothing there */
+typedef enum outcome { SILENT, NO, YES } outcome; /* SILENT: the study cannot decide */
+enum { QUERIES_MIN = 50 }; /* with fewer, absence of an effect shows nothing */
 
 /* What a claim compares: answers by their paths in the entry of the most shots, or a kind of context. */
 typedef struct rival {
@@ -14,7 +14,7 @@ typedef struct rival {
 } rival;
 typedef struct subject {
     const char *own;
-    rival against[6]; /* path NULL ends */
+    rival against[6]; /* ends with a NULL path */
 } subject;
 typedef struct question {
     const json_t *study;
@@ -25,7 +25,7 @@ typedef struct claim_row {
     const char *key;                                     /* of claims.txt */
     outcome (*by)(const question *q, cgam_claim *claim); /* tests one study and adds its numbers */
     subject of;
-    bool facts; /* about steering: sets of facts speak where there are any */
+    bool facts; /* about steering: decided by sets of facts if there are any */
 } claim_row;
 
 /* Of gates: models_claims_gates.c. */

@@ -18,9 +18,9 @@ enum { CGAM_FIGURES_MAX = 40, CGAM_CAPTION_MAX = 600 };
 typedef struct cgam_figure {
     const char *name;               /* "accuracy" */
     const char *title;              /* "Accuracy against query noise" */
-    const char *words;              /* what to say of it on the page; NULL: the page knows */
+    const char *words;              /* text about it on the page; NULL: the page has its own */
     char caption[CGAM_CAPTION_MAX]; /* seed, trials and parameters included */
-    char made[2][96];               /* for a name and a title that are not constants */
+    char made[2][96];               /* storage for a name and a title that are not constants */
     bool wide;                      /* several panels: takes the width of the page */
 } cgam_figure;
 
@@ -29,15 +29,15 @@ typedef struct cgam_figures {
     cgam_figure figure[CGAM_FIGURES_MAX];
 } cgam_figures;
 
-/* A study's tables and summary, as cgam_study_write does; where they replace those of another run,
- * its figures go as well, so that nothing in the folder speaks of two runs. */
+/* Writes a study's tables and summary, like cgam_study_write. If they replace those of another run,
+ * its figures are removed too, so that the folder never mixes two runs. */
 cgam_status cgam_results_write(const cgam_study *study, const char *folder);
 
 /* Writes the scripts of a study's figures into the folder that holds its CSV files. */
 cgam_status cgam_figures_write(const cgam_study *study, const char *folder, cgam_figures *out);
 
-/* Draws them, several at a time. *missing: gnuplot is not there, nothing was drawn, and that is all
- * right; a gnuplot that fails is CGAM_E_INTERNAL, a picture that is not whole CGAM_E_IO. */
+/* Draws them, several at a time. If gnuplot is not installed, sets *missing, draws nothing and returns
+ * CGAM_OK. CGAM_E_INTERNAL if gnuplot fails, CGAM_E_IO if a picture is incomplete. */
 cgam_status cgam_figures_draw(cgam_env *env, const char *folder, const cgam_figures *figures,
                               bool *missing);
 
@@ -54,17 +54,17 @@ cgam_status cgam_trace_figures_write(cgam_env *env, const json_t *doc, const cha
 cgam_status cgam_landscape_figures_write(cgam_env *env, const json_t *doc, const char *folder,
                                          cgam_figures *out);
 
-/* At most so many letters of a token as gnuplot may read them between double quotes: a leading blank, line
- * ends, quotes and backslashes become signs that look alike. Returns text. */
+/* Writes at most that many characters of a token so that gnuplot can read them between double quotes: a leading
+ * blank, line ends, quotes and backslashes become similar characters. Returns text. */
 enum { CGAM_PIECE_SIZE = 64 };
 const char *cgam_piece_shown(const char *piece, int letters, char text[CGAM_PIECE_SIZE]);
 
 /* ---- Tables and screens of the same ------------------------------------------------------------ */
-/* Every position after every layer as the table NAME.csv. */
+/* Writes every position after every layer to the table NAME.csv. */
 cgam_status cgam_lens_table_write(cgam_env *env, const char *folder, const char *name,
                                   const cgam_lens_view *view);
-/* The document of `cgam lm lens` for a terminal of so many columns as COLUMNS says, 100 without it; `colours`: cells are
- * the darker the fewer words are in play. */
+/* Prints the document of `cgam lm lens` for a terminal of COLUMNS columns, 100 if that is unset; `colours`: the
+ * smaller N_eff of a cell, the darker it is. */
 void cgam_lens_screen(const json_t *doc, bool colours, FILE *to);
 /* trace.csv: every layer of every token. */
 cgam_status cgam_trace_table_write(cgam_env *env, const char *folder, const cgam_lm_trace *trace);

@@ -20,7 +20,7 @@ static json_t *rows_json(const cgam_table *t)
     return list;
 }
 
-/* Up to five values of a list, from the first on. */
+/* Up to five values from the start of a list. */
 static json_t *some_of(const cgam_list *list)
 {
     enum { MOST = 5 };

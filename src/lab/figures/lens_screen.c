@@ -8,7 +8,7 @@
 
 enum { CELL = 9, MARGIN = 6 };
 
-/* How many letters of the screen a piece takes, at most `room`, and what of it is shown. */
+/* Prints at most `room` columns of a piece and pads it. */
 static void print_piece(FILE *to, const char *piece, int room)
 {
     int used = 0;
@@ -29,7 +29,7 @@ static const json_t *at(const json_t *view, const char *key, size_t l, size_t t)
     return json_array_get(json_array_get(json_object_get(view, key), l), t);
 }
 
-/* Background by how sure the cell is: white on blue where N_eff is near 1. */
+/* The background shows how certain the cell is: white on blue if N_eff is near 1. */
 static void colour(FILE *to, double neff, double vocab)
 {
     static const int shades[] = {25, 31, 67, 110, 152, 254}; /* of the 256 colours */

@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* ---- Captions ---------------------------------------------------------------------------- */
-/* Names come from files: what gnuplot would read as more than a letter becomes a dash. */
+/* Names come from files: characters with a meaning for gnuplot become dashes. */
 static void plain(const char *name, char *text, size_t size)
 {
     size_t used = 0;
@@ -65,7 +65,7 @@ static void put_steer(json_t *to, const json_t *entry, int64_t layers)
     json_t *panels = json_array(), *least = json_array(), *most = json_array();
     double lambda[STEER_PANELS];
     int count = 0;
-    bool odds_band = false; /* their errors are known, which takes more than one answer */
+    bool odds_band = false; /* their errors are known, which requires more than one answer */
     for (size_t i = 0; i < json_array_size(curves); i++) {
         double x = cgam_json_get_real(json_array_get(curves, i), "lambda");
         bool known = false;
@@ -139,7 +139,7 @@ static const struct {
     bool each; /* a figure for every number of shots */
     int width, height;
     void (*data)(const json_t *doc, FILE *to); /* outside the loop over terminals; NULL = none */
-    /* index: of the number of shots, where there is a figure for each */
+    /* index: of the number of shots, if there is a figure for each */
     void (*draw)(const json_t *doc, int64_t index, const cgam_figure *f, FILE *to);
     const char *title, *words;
 } scripts[] = {
@@ -186,7 +186,7 @@ void cgam_models_figures(cgam_lm_part part, const json_t *doc, cgam_figures *out
     out->count = 0;
     const json_t *counted = cgam_json_at(doc, "counted");
     if (part == CGAM_LM_STEER && json_is_integer(counted) && json_integer_value(counted) == 0)
-        return; /* no answer could be told from the others: there is nothing to draw */
+        return; /* answers could not be distinguished: nothing to draw */
     for (size_t k = 0; k < sizeof scripts / sizeof *scripts; k++) {
         if (scripts[k].part != part || (scripts[k].data && count < 2)) continue;
         for (size_t i = 0; i < (scripts[k].each ? count : 1); i++) {

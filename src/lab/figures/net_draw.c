@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Text inside quotes, as Graphviz wants it. */
+/* Text inside quotes, escaped for Graphviz. */
 static void print_quoted(const char *text, FILE *to)
 {
     for (; *text; text++) {

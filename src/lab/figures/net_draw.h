@@ -1,4 +1,4 @@
-/* draw.h: a network as a picture - for Graphviz, or in plain text. */
+/* net_draw.h: draws a network, for Graphviz or in plain text. */
 #ifndef CGAM_SRC_LAB_FIGURES_NET_DRAW_H
 #define CGAM_SRC_LAB_FIGURES_NET_DRAW_H
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The value in place of %s, numbers with at most six digits, of a list the first. */
+/* Adds the value in place of %s: numbers with at most six digits, the first value of a list. */
 static void add_shown(char *text, size_t size, size_t *used, const cgam_study_param *p,
                       const cgam_study_opts *o)
 {
@@ -38,7 +38,7 @@ void cgam_caption(const cgam_study_opts *o, char *text, size_t size)
             add_shown(text, size, &used, p, o);
 }
 
-/* Is it as it would be without being said? */
+/* Does the parameter have its default? */
 static bool usual(const cgam_study_param *p, const cgam_study_opts *o, const cgam_study_opts *u)
 {
     int64_t count = cgam_study_param_count(p, o);
@@ -57,7 +57,7 @@ void cgam_command(const cgam_study_opts *o, char *text, size_t size)
     cgam_text_add(text, size, &used, "cgam study %s", cgam_studies[o->kind].name);
     for (int64_t k = 0; (p = cgam_study_param_at(o->kind, k)); k++) {
         bool always = strcmp(p->name, "trials") == 0 || strcmp(p->name, "seed") == 0;
-        bool other = strcmp(p->name, "d") == 0 && o->bank; /* d is the bank's */
+        bool other = strcmp(p->name, "d") == 0 && o->bank; /* the bank determines d */
         if ((usual(p, o, &u) && !always) || other) continue;
         cgam_text_add(text, size, &used, " --%s ", p->name);
         cgam_study_param_text(p, o, text + used, size - used);

@@ -9,8 +9,8 @@
 
 enum { WORDS_MAX = 40, PIECE = CGAM_PIECE_SIZE, CELL = 64, ROW = 22 };
 
-/* Letters past the Cyrillic ones become a box: the fonts at hand may lack them, and pango then draws
- * their numbers over the whole picture. */
+/* Characters beyond Cyrillic become a box: installed fonts may lack them, and pango then draws
+ * their code numbers over the whole picture. */
 const char *cgam_piece_shown(const char *piece, int letters, char text[CGAM_PIECE_SIZE])
 {
     enum { LAST = 0xD4 }; /* first byte of U+0500 .. 053F */
@@ -83,7 +83,7 @@ static void put_words(FILE *to, const json_t *view, int which)
     fprintf(to, "-1,-1,\" \"\nEOD\n");
 }
 
-/* Letters have their size whatever that of the figure is: space for them is in its units. */
+/* The font size does not depend on the figure's size, so space for text is in the font's units. */
 typedef struct sheet {
     int width, height, panels;
 } sheet;

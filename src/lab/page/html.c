@@ -116,7 +116,7 @@ cgam_status cgam_html_picture(FILE *to, cgam_env *env, const char *out, const ch
     fprintf(to, ".</span>");
     for (int k = 0; k < 4; k++) {
         fprintf(to, " <a href=\"");
-        cgam_html_text(to, folder); /* whatever someone has called it */
+        cgam_html_text(to, folder); /* a name given by the user */
         fprintf(to, "/%s.%s\">%s</a>", f->name, kinds[k], kinds[k]);
     }
     fprintf(to, "</figcaption></figure>\n");

@@ -133,7 +133,7 @@ cgam_status cgam_models_html(FILE *to, cgam_env *env, const char *folder, const 
 }
 
 /* ---- Into a page that is there ----------------------------------------------------------- */
-/* Where a text begins in [from, end), or NULL. */
+/* The position of a text in [from, end), or NULL. */
 static const char *find(const char *from, const char *end, const char *text)
 {
     return from < end ? memmem(from, (size_t)(end - from), text, strlen(text)) : NULL;
@@ -174,7 +174,7 @@ static cgam_status rewrite(cgam_env *env, const char *folder, const char *path,
     return status;
 }
 
-/* A page of its own, which `cgam report` makes a part of its own one. */
+/* Begins a separate page, which `cgam report` later includes in its own. */
 static cgam_status begin_page(cgam_env *env, const char *folder, const char *path,
                               const cgam_models *models, const cgam_claims *claims)
 {

@@ -1,4 +1,4 @@
-/* report.c: the main job - every study, their figures, the claims, one page. */
+/* report.c: the report: every study, the figures, the claims, one page. */
 #include "lab/page/report.h"
 
 #include "base/env.h"
@@ -157,7 +157,7 @@ cgam_status cgam_report_make(cgam_env *env, const cgam_report_opts *opts, cgam_r
         cgam_report_free(r);
         return status;
     }
-    /* only now: a report that is stopped before its end goes on from what its studies have done */
+    /* only now: a report that is stopped earlier resumes from the records of its studies */
     for (int i = 0; i < CGAM_RUNS && writes(r); i++) cgam_study_forget(r->runs[i].study);
     *out = r;
     return CGAM_OK;

@@ -1,4 +1,4 @@
-/* report.h: all studies, what they say about the paper's claims, and one page with everything. */
+/* report.h: all studies, their verdicts on the paper's claims, and one page with everything. */
 #ifndef CGAM_SRC_LAB_PAGE_REPORT_H
 #define CGAM_SRC_LAB_PAGE_REPORT_H
 
@@ -18,8 +18,8 @@ typedef struct cgam_report_opts {
     uint64_t seed;            /* default 1 */
     double scale;             /* of all numbers of trials, default 1 */
     bool figures;             /* default true */
-    cgam_progress progress;   /* told the share done of each study; default: nobody */
-    struct cgam_ranks *ranks; /* that share the trials; rank 0 writes; default NULL */
+    cgam_progress progress;   /* gets the share done of each study; default: none */
+    struct cgam_ranks *ranks; /* ranks that share the trials; rank 0 writes; default NULL */
 } cgam_report_opts;
 
 typedef struct cgam_report {
@@ -34,15 +34,15 @@ typedef struct cgam_report {
 } cgam_report;
 
 cgam_report_opts cgam_report_opts_default(void);
-/* Runs everything and writes it; gives *out, free it with cgam_report_free. Ranks above 0 have the studies alone. */
+/* Runs everything and writes it. Free *out with cgam_report_free. On ranks above 0 it holds only the studies. */
 cgam_status cgam_report_make(cgam_env *env, const cgam_report_opts *opts, cgam_report **out);
 void cgam_report_free(cgam_report *report); /* NULL is fine */
 
 /* index.html (contents.c). */
 cgam_status cgam_report_page(const cgam_report *report);
 
-/* Puts the present studies of language models into DIR/index.html, which is made if there is none, and their claims into
- * DIR/lm/claims.csv. */
+/* Puts the current studies of language models into DIR/index.html, which is made if it does not exist, and their
+ * claims into DIR/lm/claims.csv. */
 cgam_status cgam_models_refresh(cgam_env *env, const char *folder);
 
 #endif
