@@ -1,5 +1,5 @@
-/* work.c: a network evaluated at a batch of states: activations, products, energies in parts,
- * currents; and what follows from them, rates and dE/dt. */
+/* work.c: evaluates a network at a batch of states: activations, products, energies in parts and currents, then rates
+ * and dE/dt. */
 #include "net/work_inside.h"
 
 #include <math.h>
@@ -101,7 +101,7 @@ cgam_status cgam_work_complain(const cgam_work *w, cgam_status status, const cha
                                const char *name, const double *x, int64_t n)
 {
     double largest = 0;
-    if (status != CGAM_E_VALUE) return status; /* who failed has said why */
+    if (status != CGAM_E_VALUE) return status; /* the message is already set */
     if (n == 0) return cgam_fail(w->env, status, "%s '%s' leaves the range of double", what, name);
     for (int64_t i = 0; i < n; i++) largest = fmax(largest, fabs(x[i]));
     return cgam_fail(w->env, status, "%s '%s' leaves the range of double, its state reaches %.3g",
@@ -156,7 +156,7 @@ void cgam_work_frame(const cgam_work *w, int s, bool tangent, int64_t count, int
     }
 }
 
-/* Does a synapse fill in an input of this phase itself? */
+/* Does a synapse fill an input of this phase itself? */
 static bool is_fed(const cgam_work *w, int s, cgam_phase phase)
 {
     for (int j = 0; j < JOBS; j++) {

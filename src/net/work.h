@@ -2,8 +2,8 @@
  *
  * The jobs of all synapses are sorted into groups: same operator, same direction, same phase. A
  * group is one call of the operator with several vectors, that is one pass over the weights. Jobs
- * with the same input are one. What depends on clamped layers alone is computed once per clamp.
- * A work belongs to one thread. */
+ * with the same input are one. Products that depend only on clamped layers are computed once per clamp. A work is not
+ * thread-safe: use it from one thread. */
 #ifndef CGAM_SRC_NET_WORK_H
 #define CGAM_SRC_NET_WORK_H
 
@@ -12,25 +12,25 @@
 typedef struct cgam_work cgam_work;
 
 typedef struct cgam_work_opts {
-    int64_t batch;       /* states at a time, at most */
+    int64_t batch;       /* at most this many states at a time */
     const bool *clamped; /* [layers], copied; NULL = none */
     bool all;            /* currents into clamped layers too */
-    int64_t tangents;    /* tangent vectors at a time, at most; 0 = none, else batch is 1 */
+    int64_t tangents; /* at most this many tangent vectors at a time; 0 = none, else batch is 1 */
 } cgam_work_opts;
 
 CGAM_NODISCARD cgam_status cgam_work_new(const cgam_net *net, const cgam_work_opts *opts,
                                          cgam_work **out);
-void cgam_work_free(cgam_work *work); /* NULL is fine */
+void cgam_work_free(cgam_work *work); /* NULL is allowed */
 
-/* The numbers of layers that move, one layer after the other [packed], out of a whole state [size],
- * and back into one; what is clamped there stays as it is. */
+/* Copies the layers that move, one after the other [packed], out of a whole state [size], and back into one; clamped
+ * layers of the state are unchanged. */
 void cgam_work_pack(const cgam_work *work, const double *x, double *packed);
 void cgam_work_unpack(const cgam_work *work, const double *packed, double *x);
 
-/* Forgets what was kept of clamped layers: call when their states change or states change places. */
+/* Discards the stored products of clamped layers: call it if their states change or states are reordered. */
 void cgam_work_refresh(cgam_work *work);
 
-/* Evaluates x [batch, size], borrowed until the next call: tangents and power look at it. */
+/* Evaluates x [batch, size], which is borrowed until the next call: tangents and power read it. */
 CGAM_NODISCARD cgam_status cgam_work_eval(cgam_work *work, int64_t batch, const double *x);
 /* Results of the last call. */
 const double *cgam_work_activation(const cgam_work *work); /* [batch, size] */
@@ -45,8 +45,8 @@ void cgam_work_rate(const cgam_work *work, double *rate);
 CGAM_NODISCARD cgam_status cgam_work_power(cgam_work *work, int64_t state, const double *rate,
                                            double *power);
 
-/* At the last state evaluated: change[count, size] = (d current / d x) v - v over tau, 0 where
- * clamped; v of clamped layers is not looked at. */
+/* At the last state evaluated: change[count, size] = (d current / d x) v - v over tau, 0 where clamped; v of clamped
+ * layers is ignored. */
 CGAM_NODISCARD cgam_status cgam_work_jacobian(cgam_work *work, int64_t count, const double *v,
                                               double *change);
 

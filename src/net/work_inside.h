@@ -15,7 +15,7 @@ typedef struct cgam_group {
     double *din, *dout; /* [jobs, tangents, size] */
 } cgam_group;
 
-/* A job's vector: where it is, and which layer's activation it takes (-1: fed). */
+/* A job's vector: its position, and the layer whose activation it takes (-1: fed). */
 typedef struct cgam_seat {
     int group, index; /* group -1: no such job */
     int layer;
@@ -27,13 +27,13 @@ struct cgam_work {
     cgam_env *env;
     int64_t batch_max, batch, tangents;
     bool *clamped, *want; /* [layers] */
-    bool fresh;           /* what is kept of clamped layers is up to date */
+    bool fresh;           /* stored products of clamped layers are up to date */
     const double *x;      /* [batch, size] of the last evaluation */
     double *act, *cur;    /* [batch, size] */
     double *parts;        /* [batch, parts] */
     double *dact;         /* [tangents, size] */
     double *scratch;
-    double *zeros; /* what a kept product's derivative is */
+    double *zeros; /* derivative of a kept product */
     cgam_group *group;
     int groups;
     cgam_seat *seat; /* [synapses, JOBS] */
@@ -47,8 +47,8 @@ static inline const cgam_seat *cgam_work_seat(const cgam_work *work, int synapse
     return &work->seat[(int64_t)synapse * JOBS + job];
 }
 
-/* The frame of a synapse at state k of the batch, currents into cur [batch, size]; or, tangent, at
- * the one state with tangent k of `count`, the currents' derivatives into cur [count, size]. cur NULL: none. */
+/* The frame of a synapse at state k of the batch, with currents into cur [batch, size]. tangent: at the single state
+ * with tangent k of `count`, with the currents' derivatives into cur [count, size]. cur NULL: no currents. */
 void cgam_work_frame(const cgam_work *work, int synapse, bool tangent, int64_t count, int64_t k,
                      double *cur, cgam_frame *f);
 /* Products of a phase for `count` states, or tangents: inputs into in (din), results into out
@@ -56,7 +56,7 @@ void cgam_work_frame(const cgam_work *work, int synapse, bool tangent, int64_t c
 CGAM_NODISCARD cgam_status cgam_work_multiply(cgam_work *work, cgam_phase phase, bool kept,
                                               bool tangent, int64_t count);
 
-/* The failure of a layer or synapse as a message that names it. */
+/* Reports the failure of a layer or synapse with its name in the message. */
 cgam_status cgam_work_complain(const cgam_work *work, cgam_status status, const char *what,
                                const char *name, const double *x, int64_t n);
 

@@ -52,9 +52,9 @@ static inline int64_t cgam_digits_blocks(int64_t d)
 }
 static inline double cgam_digits_roundings(int64_t d) { return 60 + (double)cgam_digits_blocks(d); }
 
-/* Rows are of f32 or bf16, ld numbers apart, and one at least. */
+/* Rows are f32 or bf16, ld numbers apart; at least one row. */
 typedef struct cgam_digits {
-    /* Vectors X[count, d], rounded to f32, as `score` wants them, aligned to 64 bytes; those that fill up the last LINE are
+    /* Packs vectors X[count, d], rounded to f32, for `score`, aligned to 64 bytes; vectors that pad the last LINE are
      * zeros. */
     size_t (*room)(int64_t count, int64_t d);
     void (*lay)(int64_t count, int64_t d, const double *X, void *out);
@@ -65,12 +65,12 @@ typedef struct cgam_digits {
     /* That alone. */
     void (*largest)(cgam_dtype type, int64_t rows, int64_t d, const void *Z, int64_t ld,
                     float *out);
-    /* W[rows, count] as `read` wants them, in weights_room bytes, aligned to 64. */
+    /* Packs W[rows, count] for `read`, into weights_room bytes, aligned to 64. */
     size_t weights_room;
     void (*weights)(int64_t rows, int64_t count, int64_t d, const float *W, const float *largest,
                     void *out);
-    /* Adds to Y, where number [v, j] stands at j / LINE * count LINE + v LINE + j % LINE. Columns that fill up
-     * the last LINE get zeros. */
+    /* Adds to Y, where number [v, j] is at j / LINE * count LINE + v LINE + j % LINE. Columns that pad the last LINE
+     * get zeros. */
     void (*read)(cgam_dtype type, int64_t rows, int64_t count, int64_t d, const void *Z, int64_t ld,
                  const float *largest, const void *weights, float *Y);
 } cgam_digits;

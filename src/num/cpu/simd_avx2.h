@@ -1,6 +1,6 @@
-/* simd_avx2.h: what simd.h promises, by the instructions of AVX2, FMA and F16C. */
+/* simd_avx2.h: the functions of simd.h with the instructions of AVX2, FMA and F16C. */
 
-/* gcc 12 would convert the halves of a vector by themselves, were this left to it. */
+/* otherwise gcc 12 would convert the halves of a vector separately */
 INLINE vd widen_f32(const float *p) { return (vd)_mm256_cvtps_pd(_mm_loadu_ps(p)); }
 
 INLINE __m128i halves(const uint16_t *p) { return _mm_loadl_epi64((const __m128i *)p); }

@@ -1,8 +1,7 @@
-/* simd_avx512.h: what simd.h promises, by the instructions of AVX-512 F, BW, VL and DQ.
- * The dot products of bf16 that later CPUs have (VDPBF16PS) round the query to bf16 too, so they
- * are of no use. */
+/* simd_avx512.h: the functions of simd.h with the instructions of AVX-512 F, BW, VL and DQ. The dot products of bf16
+ * of later CPUs (VDPBF16PS) also round the query to bf16, so they cannot be used. */
 
-/* gcc 12 would convert the halves of a vector by themselves, were this left to it. */
+/* otherwise gcc 12 would convert the halves of a vector separately */
 INLINE vd widen_f32(const float *p) { return (vd)_mm512_cvtps_pd(_mm256_loadu_ps(p)); }
 
 INLINE vd from_f16(__m128i h) { return (vd)_mm512_cvtps_pd(_mm256_cvtph_ps(h)); }

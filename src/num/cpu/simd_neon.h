@@ -1,4 +1,4 @@
-/* simd_neon.h: what simd.h promises, by the instructions that every 64-bit Arm CPU has. */
+/* simd_neon.h: the functions of simd.h with the instructions that every 64-bit Arm CPU has. */
 INLINE vd widen_f32(const float *p) { return (vd)vcvt_f64_f32(vld1_f32(p)); }
 
 /* Two halves as they lie in memory, the first in the low half of the word. */

@@ -1,5 +1,5 @@
-/* simd_portable.h: what simd.h promises, for any CPU: the compiler turns vectors of 16 bytes into
- * whatever there is (SSE2, NEON, or scalars). */
+/* simd_portable.h: the functions of simd.h for any CPU: the compiler turns vectors of 16 bytes into the available
+ * instructions (SSE2, NEON, or scalars). */
 #include "num/cpu/widen.h"
 
 INLINE vd widen_f32(const float *p)

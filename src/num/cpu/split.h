@@ -2,10 +2,9 @@
  *
  *     C[c, r] (+)= sum_k A[r, k] B[c, k],     r < rows, c < columns, k < depth
  *
- * A number x is the sum of three in bf16, x = x1 + x2 + x3, each what rounding has left of the ones
- * before: |x2| <= 2^-8 |x|, |x3| <= 2^-16 |x|, and nothing is left then, since 24 bits are three times 8.
- * Of the nine products of two such sums the six with i + j <= 4 are added up. Left out is at most
- * (2 2^-24 + 2^-32) sum_k |A[r, k]| |B[c, k]|.
+ * A number x is the sum of three in bf16, x = x1 + x2 + x3, each the rounding error of the ones before: |x2| <= 2^-8
+ * |x|, |x3| <= 2^-16 |x|, without remainder, since 24 bits are three times 8. Of the nine products of two such sums
+ * the six with i + j <= 4 are added up. Left out is at most (2 2^-24 + 2^-32) sum_k |A[r, k]| |B[c, k]|.
  *
  * Each of the six for 32 numbers is summed from zero, as two chains of 16 that are joined, and added to
  * one sum in f32, which at the end is added to C. A caller with more than CGAM_SPLIT_DEPTH numbers cuts them
@@ -20,8 +19,8 @@
  * left out: 15 times as much as rounding does. After 22 layers of the default model states were off
  * by 1.6e-5, with three terms by 2.2e-6.
  *
- * The unit takes what is below 2^-126 for zero, so that numbers below 2^-102 lose digits. What is not
- * finite, or rounds to infinity in bf16, makes NaN of all sums it is part of. */
+ * The unit treats numbers below 2^-126 as zero, so numbers below 2^-102 lose digits. A number that is not finite, or
+ * rounds to infinity in bf16, turns all its sums into NaN. */
 #ifndef CGAM_SRC_NUM_CPU_SPLIT_H
 #define CGAM_SRC_NUM_CPU_SPLIT_H
 
@@ -48,7 +47,7 @@ static inline double cgam_split_roundings(int64_t depth)
 typedef struct cgam_split {
     /* Bytes of a panel with that many numbers a row. */
     size_t (*room)(int64_t depth);
-    /* Puts row `row` of A into its panel; NULL = zeros. Every row of a panel has to be put. */
+    /* Copies row `row` of A into its panel; NULL = zeros. Every row of a panel must be set. */
     void (*left)(int64_t row, int64_t depth, const float *a, void *panel);
     /* The same for a row whose number k is values[k / 32][codes[k]]; codes below 8, depth a multiple of
      * 32. */
