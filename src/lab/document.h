@@ -27,7 +27,7 @@ void cgam_json_tame(json_t *doc);
 json_t *cgam_json_reals(const double *values, int64_t n, int64_t stride);
 
 /* The value at a path of keys, "best.restricted.held_out"; NULL, NAN, 0 or "" if absent or
-of another type. */
+ * of another type. */
 const json_t *cgam_json_at(const json_t *doc, const char *path);
 double cgam_json_get_real(const json_t *doc, const char *path);
 int64_t cgam_json_get_int(const json_t *doc, const char *path);

@@ -70,7 +70,7 @@ typedef struct cgam_map_moment {
     int64_t winner;         /* largest score */
 } cgam_map_moment;
 /* The query starts at q [d] and moves; gates start at A^-1 u, retrieval at the scores of q. Fills
-moments[samples + 3] and *count; *end is how it ended (CGAM_END_CONVERGED, HORIZON, ..). */
+ * moments[samples + 3] and *count; *end is how it ended (CGAM_END_CONVERGED, HORIZON, ..). */
 CGAM_NODISCARD cgam_status cgam_map_flow(const cgam_bank *bank, const cgam_plane *plane,
                                          const double *q, const double *c,
                                          const cgam_map_opts *opts, const cgam_map_flow_opts *flow,

@@ -1,6 +1,6 @@
 /* net_reader.h: reading a network from JSON. A *place* is a position in the document, so that every
-error can name `$.synapses[1].weights`; an *extract* is an array of numbers, written there or
-in another file. */
+ * error can name `$.synapses[1].weights`; an *extract* is an array of numbers, written there or
+ * in another file. */
 #ifndef CGAM_SRC_LAB_NET_READER_H
 #define CGAM_SRC_LAB_NET_READER_H
 
@@ -46,8 +46,8 @@ cgam_status cgam_read_object(const cgam_reader *r, const cgam_place *at, const j
                              const char *const *more, const char *format, ...);
 
 /* Numbers: a list of lists of .. numbers, {"file": PATH} or {"rows": [[..]]}, these two optionally with
-"normalize": true. A single number is an array without dimensions. Free with
-cgam_extract_free, which accepts {0}. */
+ * "normalize": true. A single number is an array without dimensions. Free with
+ * cgam_extract_free, which accepts {0}. */
 typedef struct cgam_extract {
     int ndim;
     int64_t shape[CGAM_ARRAY_DIMS];

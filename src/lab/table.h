@@ -22,7 +22,7 @@ typedef struct cgam_table {
 int64_t cgam_heads_count(const char *heads);
 
 /* Puts the named columns (separated by commas) of a table into a document under their names: rows
-from .. from + rows - 1 as arrays; rows = 0: row `from` as numbers. */
+ * from .. from + rows - 1 as arrays; rows = 0: row `from` as numbers. */
 void cgam_table_put(json_t *doc, const cgam_table *table, int64_t from, int64_t rows,
                     const char *columns);
 

@@ -8,7 +8,7 @@
 typedef struct cgam_placed cgam_placed;
 
 /* Begins a .npy (one array, any name) or a .safetensors file; does not read the arrays' data.
-Nothing appears at `path` before cgam_placed_finish returns CGAM_OK. */
+ * Nothing appears at `path` before cgam_placed_finish returns CGAM_OK. */
 CGAM_NODISCARD cgam_status cgam_placed_begin(cgam_env *env, const char *path, int count,
                                              const cgam_named_array *arrays, cgam_placed **out);
 /* Writes elements [from, from + count) of an array in row-major order. Write each element once. */

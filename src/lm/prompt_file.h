@@ -19,8 +19,8 @@ typedef struct cgam_prompt_line {
 } cgam_prompt_line;
 
 /* Reads a file; "-" is standard input. Skips blank lines, and drops a carriage return at the end of a
-line. CGAM_E_FORMAT names file, line and reason: no prompt at all, invalid UTF-8, a byte 0. Free *out
-with cgam_prompt_file_close. */
+ * line. CGAM_E_FORMAT names file, line and reason: no prompt at all, invalid UTF-8, a byte 0. Free *out
+ * with cgam_prompt_file_close. */
 CGAM_NODISCARD cgam_status cgam_prompt_file_open(cgam_env *env, const char *path,
                                                  cgam_prompt_file **out);
 void cgam_prompt_file_close(cgam_prompt_file *file); /* NULL is fine */

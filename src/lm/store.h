@@ -60,7 +60,7 @@ size_t cgam_store_bytes(int64_t layers, int64_t width, const char *dtype);
 bool cgam_store_sound(sqlite3_stmt *row, size_t bytes);
 
 /* Stores tokens first .. of a prompt, data [L + 1, count, d] in the key's dtype; first 0 replaces all stored
-tokens. Call inside a transaction. */
+ * tokens. Call inside a transaction. */
 CGAM_NODISCARD cgam_status cgam_store_put_span(cgam_store *store, const cgam_state_key *key,
                                                int64_t first, int64_t count, const void *data,
                                                size_t bytes);

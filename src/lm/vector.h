@@ -19,7 +19,7 @@ CGAM_NODISCARD cgam_status cgam_vector_parse_gguf(cgam_env *env, const char *nam
 
 double cgam_vector_norm(const cgam_vector *v, int64_t layer); /* 0 past the last row */
 /* Fails with CGAM_E_SHAPE if the vector's width differs from the model's, or it has layers that the model lacks;
-`name` is the vector in the message. */
+ * `name` is the vector in the message. */
 CGAM_NODISCARD cgam_status cgam_vector_fits(const cgam_vector *v, const cgam_lm *lm,
                                             const char *name);
 /* cgam_vector_sum from "a.gguf:2,b.npy:-1"; the default factor is 1. */

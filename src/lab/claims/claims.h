@@ -9,7 +9,7 @@
 #include "lab/synthetic/study.h"
 
 /* The runs behind a report. Some studies are run twice because a claim depends on a choice that the
-paper leaves open. */
+ * paper leaves open. */
 enum {
     CGAM_RUN_SEPARATION,
     CGAM_RUN_SEPARATION_VECTOR, /* context noise sigma_c/sqrt(d) per component */

@@ -11,7 +11,7 @@ typedef struct cgam_script {
 } cgam_script;
 
 /* The head of a script: files, palette, foot note. Text written before cgam_script_begin is outside the
-loop over terminals, where inline data must be. */
+ * loop over terminals, where inline data must be. */
 cgam_status cgam_script_head(cgam_env *env, const char *folder, const cgam_figure *f,
                              cgam_script *p);
 void cgam_script_begin(const cgam_figure *f, int width, int height, cgam_script *p);

@@ -1,4 +1,4 @@
-/* inject.h: whether a model answers rightly under edits. */
+/* inject.h: does a model answer correctly under edits? */
 #ifndef CGAM_SRC_LAB_LANGUAGE_INJECT_H
 #define CGAM_SRC_LAB_LANGUAGE_INJECT_H
 
@@ -9,12 +9,12 @@ typedef struct cgam_judge {
     cgam_lm_study *study;
     const cgam_lm_task *task;
     cgam_lm_answer how;
-    int32_t *target; /* [queries] label of each query; -1: left out (FIRST: it begins as another) */
-    int64_t counted; /* those that are not */
+    int32_t *target; /* [queries] label of each query; -1: left out (FIRST: begins like another) */
+    int64_t counted; /* queries not left out */
     cgam_answers answers; /* of SEQUENCE and GENERATE */
 } cgam_judge;
 
-/* Opens it for the study's task; close it with cgam_judge_close, which copes with half-open. */
+/* Opens it for the study's task; close it with cgam_judge_close, even on failure. */
 CGAM_NODISCARD cgam_status cgam_judge_open(cgam_lm_study *study, cgam_lm_answer how,
                                            cgam_judge *out);
 void cgam_judge_close(cgam_judge *judge);
@@ -26,17 +26,17 @@ typedef struct cgam_judge_job {
     cgam_lm_edits edits;
 } cgam_judge_job;
 
-/* right [count]; f1 [count], of words of the generated answer, NULL: not wanted. Jobs with the same
- * tokens share all but the last. */
+/* right [count]; f1 [count], of words of the generated answer, or NULL. Jobs with equal
+ * tokens share the computation of all but the last. */
 CGAM_NODISCARD cgam_status cgam_judge_run(const cgam_judge *judge, int64_t count,
                                           const cgam_judge_job *jobs, bool *right, double *f1);
 
-/* Whether two answers are the same but for case, outer blanks and the stops after them; *f1 the
+/* Are two answers equal, ignoring case, outer blanks and trailing full stops? *f1 is the
  * harmonic mean of precision and recall of words. */
 bool cgam_answer_same(const char *said, const char *wanted, double *f1);
 
 /* ---- The injection of one number of shots ---------------------------------------------------- */
-/* The injection of one number of shots, run in study_inject.c, told of in
+/* The injection of one number of shots, run in study_inject.c, reported in
  * inject_result.c. */
 
 enum { ADD, REPLACE, KINDS };
@@ -49,12 +49,12 @@ typedef struct inject_cell {
     double scale;
 } inject_cell;
 
-/* States by which vectors are made: with and without demonstrations, and the mean effect of each
+/* States from which vectors are made: with and without demonstrations, and the mean effect of each
  * half; the other task has one mean for both. */
 typedef struct vector_source {
     float *with;             /* [queries, layers, d] */
     float *shift;            /* [layers, 2, d] */
-    int64_t queries, halves; /* halves: 2, or 1 where the queries are others */
+    int64_t queries, halves; /* halves: 2, or 1 for another task */
 } vector_source;
 
 typedef struct injection {
@@ -71,24 +71,24 @@ typedef struct injection {
     const char *other_name;
     inject_cell *cells;
     int64_t n_cells;
-    bool *right; /* [2, cells, n] under vectors of the other half, then of its own */
+    bool *right; /* [2, cells, n] under vectors of the other half, then of the own half */
     double *f1;  /* [cells, n], of the first of these */
     float *rows; /* [d] the mean of the labels' rows */
     bool *marks; /* [MARKS, n] */
 } injection;
 
-/* What is known of each query; the controls come last. */
+/* The marks of each query; the controls come last. */
 enum { ZERO, ICL, READOUT, BEST, BY_KIND, CONTROL = BY_KIND + KINDS, MARKS = CONTROL + CONTROLS };
 
 static inline bool *marks_of(const injection *t, int which) { return t->marks + which * t->n; }
 
-/* Cells chosen by what is right in them. */
+/* Cells chosen by their accuracy. */
 typedef struct inject_choice {
     int64_t cell[3]; /* on the queries of half 0, 1, and on all */
     double held_out, held_out_ties, tied;
 } inject_choice;
 
-/* Of cells of one kind, or KINDS: of all. right [n]: held out, query by query. */
+/* Chooses among cells of one kind; KINDS: among all. right [n]: held out, query by query. */
 inject_choice cgam_inject_choose(const injection *t, int kind, bool *right);
 /* Puts shares, cells, choices and differences; the controls must have been run. */
 void cgam_inject_put(injection *t, const inject_choice *chosen, json_t *entry);

@@ -5,11 +5,11 @@
 #include <cgam/lm.h>
 
 /* Logistic regression (liblinear, L2, one class against the rest, the bias a feature like others)
- * trained on one half of the states, i % 2, and tested on the other, both ways round. Features are
- * brought to mean 0 and deviation 1 on the training half. C is that of 1e-4, 1e-3, .., 10 which is
- * right most often within the training half, the smallest of several: five folds, the s-th state of a
- * class being of fold s % 5. States at H, H + stride, ...; target -1: left out. accuracy over all that
- * are counted; NAN where a half has one class only. */
+ * trained on one half of the states, i % 2, and tested on the other, in both directions. Features are
+ * scaled to mean 0 and deviation 1 on the training half. C is the value of 1e-4, 1e-3, .., 10 with the
+ * best accuracy within the training half, the smallest of equal ones: five folds, where the s-th state of a
+ * class is in fold s % 5. States at H, H + stride, ...; target -1: left out. accuracy over all that
+ * are counted; NAN if a half has only one class. */
 CGAM_NODISCARD cgam_status cgam_probe_separability(cgam_env *env, int64_t count, int64_t width,
                                                    const float *H, int64_t stride,
                                                    const int32_t *target, double *accuracy);
