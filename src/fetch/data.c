@@ -325,7 +325,7 @@ static bool banks_are_whole(const cgam_data *data)
     return true;
 }
 
-/* What is missing, under the lock. */
+/* Fetches what is missing, while the lock is held. */
 static cgam_status fetch_set(cgam_env *env, cgam_data_set set, const char *folder,
                              const cgam_progress *progress, cgam_data *out)
 {

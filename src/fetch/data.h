@@ -29,7 +29,7 @@ typedef struct cgam_data_bank {
 typedef struct cgam_data {
     int64_t count;
     cgam_data_bank bank[CGAM_DATA_BANKS];
-    bool fetched; /* false: it was there */
+    bool fetched; /* false: it was in the cache already */
 } cgam_data;
 
 /* Brings a set into the cache. A fetch that was cut short goes on from there; processes that fetch the same
@@ -46,7 +46,7 @@ typedef struct cgam_data_rows {
     float *x;     /* [n, d] */
     char **names; /* [n] */
 } cgam_data_rows;
-void cgam_data_rows_free(cgam_env *env, cgam_data_rows *rows); /* copes with {0}, leaves {0} */
+void cgam_data_rows_free(cgam_env *env, cgam_data_rows *rows); /* accepts {0}, leaves {0} */
 
 /* One JSON object with "size", "dimensions" and "vectors": {word: [numbers, norm, rank]}. A row's place is
  * its rank. CGAM_E_FORMAT names the place in `file`. Free *out with cgam_data_rows_free. */

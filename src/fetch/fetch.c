@@ -49,7 +49,7 @@ static cgam_status check_sha512(cgam_env *env, const char *path, const cgam_npm_
                      text, p->sha512);
 }
 
-/* Where the archive of a package lies, as npm is set up: the last line it says. */
+/* The URL of a package's archive, by npm's settings: the last line of its output. */
 static cgam_status archive_address(cgam_npm_job *d, const char *log, char *address, size_t size)
 {
     const char *argv[] = {"npm", "view", "--silent", d->what, "dist.tarball", NULL};
@@ -60,7 +60,7 @@ static cgam_status archive_address(cgam_npm_job *d, const char *log, char *addre
     return cgam_fail(d->env, CGAM_E_IO, "npm view %s gave no address", d->what);
 }
 
-/* Into ARCHIVE.part, from where that ends, until it is whole. */
+/* Downloads into ARCHIVE.part, from its end, until it is complete. */
 static cgam_status fetch_rest(cgam_npm_job *d, const char *part, const char *log)
 {
     char address[CGAM_PATH_ROOM];
@@ -216,7 +216,7 @@ static cgam_status install_libraries(cgam_env *env, const char *folder)
     return status;
 }
 
-/* What is missing, under the lock. */
+/* Fetches what is missing, while the lock is held. */
 static cgam_status fetch_missing(cgam_env *env, const cgam_progress *progress, const char *folder,
                                  const char *runtime, const char *model, cgam_lm_fetched *out)
 {

@@ -10,7 +10,7 @@
 
 typedef struct cgam_lm_fetched {
     char runtime[4096], model[4096];     /* paths in the cache */
-    bool runtime_fetched, model_fetched; /* false: it was there */
+    bool runtime_fetched, model_fetched; /* false: it was in the cache already */
     int64_t model_bytes;
 } cgam_lm_fetched;
 
@@ -40,7 +40,7 @@ void cgam_fetch_tidy(const char *folder);
 /* ---- Packages  ------------------------------------------------------------------------------ */
 typedef struct cgam_npm_package {
     const char *spec;    /* name@version */
-    const char *archive; /* what npm calls the file */
+    const char *archive; /* npm's name of the file */
     const char *sha512;  /* base 64; NULL: what it holds is checked by the caller */
     int64_t bytes;       /* of the archive, for the progress */
 } cgam_npm_package;

@@ -16,14 +16,14 @@ enum { PLAIN, UNIT, SKETCHED, UNIT_SKETCHED, VIEWS };
 
 typedef struct stand {
     struct stand *next;
-    _Atomic(cgam_bank *) views[VIEWS]; /* but for the first, NULL until asked for */
+    _Atomic(cgam_bank *) views[VIEWS]; /* except the first, NULL until requested */
     cgam_row_names *names;             /* or NULL */
     char name[];
 } stand;
 
-/* A gate or a model that is kept. */
+/* A kept gate or model. */
 typedef struct entry {
-    struct entry *next; /* used less lately */
+    struct entry *next; /* less recently used */
     size_t bytes;
     int users;
     const cgam_bank *bank; /* of a gate, with all up to `coupled` */
@@ -39,7 +39,7 @@ struct cgam_shelf {
     pthread_mutex_t lock;   /* guards entries and info */
     pthread_mutex_t making; /* of a view of a bank */
     stand *stands;          /* all put there before the first call */
-    entry *entries;         /* the one used last first */
+    entry *entries;         /* most recently used first */
     size_t room;
     cgam_shelf_info info;
 };
@@ -227,7 +227,7 @@ static void put_first(cgam_shelf *shelf, entry *e)
     shelf->entries = e;
 }
 
-/* Takes the entry that serves, or NULL, and puts it first. */
+/* Finds a matching entry and moves it to the front; NULL if there is none. */
 static entry *take(cgam_shelf *shelf, const entry *wanted)
 {
     for (entry **at = &shelf->entries; *at; at = &(*at)->next) {
@@ -249,7 +249,7 @@ static void count(cgam_shelf *shelf, const entry *e, int sign)
     shelf->info.bytes += sign > 0 ? e->bytes : -e->bytes;
 }
 
-/* Lets go of the entry at *at. */
+/* Removes and frees the entry at *at. */
 static void let_go(cgam_shelf *shelf, entry **at)
 {
     entry *e = *at;
@@ -258,7 +258,7 @@ static void let_go(cgam_shelf *shelf, entry **at)
     drop(shelf, e);
 }
 
-/* Lets go of entries from the end until the rest has room; those in use stay. */
+/* Frees entries from the end until the rest fits the limit; keeps those in use. */
 static void make_room(cgam_shelf *shelf)
 {
     while (shelf->info.bytes > shelf->room) {
@@ -272,7 +272,7 @@ static void make_room(cgam_shelf *shelf)
 
 /* ---- gates ------------------------------------------------------------------------------------- */
 
-/* Factors what is wanted. */
+/* Factors the requested gate. */
 static cgam_status make(cgam_shelf *shelf, const entry *wanted, entry **out)
 {
     cgam_gate_opts opts = cgam_gate_opts_default();
@@ -303,7 +303,7 @@ cgam_status cgam_shelf_gate(cgam_shelf *shelf, const cgam_bank *bank, const cgam
     if (e) shelf->info.hits++;
     else shelf->info.misses++;
     pthread_mutex_unlock(&shelf->lock);
-    if (!e) { /* two who ask at once both factor, and one of the gates goes */
+    if (!e) { /* two concurrent calls both factor, and one gate is freed */
         cgam_status status = make(shelf, &wanted, &made);
         if (status != CGAM_OK) return status;
         pthread_mutex_lock(&shelf->lock);

@@ -1,4 +1,4 @@
-/* coupled.h: the parts of the coupled study that compute, and those that tell. */
+/* coupled.h: what the parts of the coupled study that compute and that report share. */
 #ifndef CGAM_SRC_LAB_SYNTHETIC_COUPLED_H
 #define CGAM_SRC_LAB_SYNTHETIC_COUPLED_H
 
@@ -12,7 +12,7 @@ enum {
 
 typedef struct cgam_coupling {
     double alpha_crit;
-    cgam_alphas all;  /* every alpha that some lambda asks for */
+    cgam_alphas all;  /* every alpha that some lambda needs */
     cgam_alphas *own; /* [lambdas] the grid of each */
     int32_t *place;   /* [lambdas, all.count] index in own, -1 = not in it */
     int64_t *at;      /* [lambdas + 1] where the sums of a lambda begin in a record */
@@ -25,7 +25,7 @@ typedef struct cgam_coupling_room {
     double *s0, *scale;   /* [n] A^-1 u, or s(t_cap) / scale where that grows; [] */
     double *base, *x, *e; /* [n], [n], [n + m]: the plain iteration's */
     double *fs, *fr, *fp; /* [n] each: the flow's */
-    double *s, *r, *p;    /* [n] each: the point, when it is wanted whole */
+    double *s, *r, *p;    /* [n] each: the point, if all of it is requested */
     double *f, *gain;     /* [m + 1] each: weights behind s0; 1/eta - g0, g0 */
     double *flow, *fold;
 } cgam_coupling_room;
@@ -34,10 +34,10 @@ typedef struct cgam_coupling_room {
 typedef struct cgam_coupling_point {
     double peak[CGAM_LANES_MAX] __attribute__((aligned(64)));
     int iterations[CGAM_LANES_MAX]; /* plain iterations; 0 for a transient */
-    double ended[CGAM_LANES_MAX];   /* when the transient was done; NAN for a fixed point */
+    double ended[CGAM_LANES_MAX];   /* time at the end of the transient; NAN for a fixed point */
 } cgam_coupling_point;
 
-/* alpha_crit (1 - lambda^2 beta / n), NAN where the theorem says nothing. */
+/* alpha_crit (1 - lambda^2 beta / n), NAN if the theorem does not apply. */
 double cgam_coupling_theory(const cgam_study_opts *o, double alpha_crit, double lambda);
 cgam_status cgam_coupling_open(cgam_study *study, cgam_coupling *c);
 void cgam_coupling_close(cgam_study *study, cgam_coupling *c);

@@ -20,7 +20,7 @@ enum { CGAM_LANES_MAX = 8, CGAM_LANES_TILE = 10, CGAM_FLOW_LEVEL_SIZE = 512 };
  *   eta = 1 - alpha (1 - mu).
  * Modes are padded with zero columns to a multiple of CGAM_LANES_TILE. */
 typedef struct cgam_bundle {
-    const cgam_env *env; /* that may ask to stop; NULL: nobody does */
+    const cgam_env *env; /* for stop requests; may be NULL */
     int width;
     int64_t n, d, m; /* memories, dimensions, modes (padded) */
     bool kernel;     /* V V' != 1: n > d */
@@ -49,7 +49,7 @@ typedef struct cgam_lanes_coupled {
     double *r;           /* [n] the start; on return the last iterate */
     double *e;           /* [n + m] scratch */
     int *iterations;     /* [] out; max_iter + 1 where it did not converge */
-    const int *active;   /* [] 0: leave this lane alone */
+    const int *active;   /* [] 0: skip this lane */
 } cgam_lanes_coupled;
 
 /* The flow  tau_s s' = u + lambda p - A s,  tau_r r' = lambda s + Z q - r,  tau_q q' = Z'p - q. */
@@ -95,7 +95,7 @@ typedef struct cgam_lanes_judge {
     const double *lambda;  /* plain [lambdas] */
     const int64_t *target; /* [] */
     double *gap;           /* [lambdas] out: r_target - max of the others */
-    double *log_p;         /* [lambdas] out: of the target; NULL = not wanted */
+    double *log_p;         /* [lambdas] out: of the target; may be NULL */
     int *right;            /* [lambdas] out: 1 where the target wins, ties to the lowest */
 } cgam_lanes_judge;
 
