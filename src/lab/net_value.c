@@ -104,7 +104,7 @@ static cgam_status read_member(const cgam_reader *r, const cgam_place *at, const
     return CGAM_OK;
 }
 
-/* The key and the kind that a format begins with; moves it on. */
+/* Reads the key and the kind at the start of a format, and advances it. */
 enum { KEY_MAX = 32 };
 static bool next_member(const char **format, char key[KEY_MAX], char *kind, bool *needed)
 {

@@ -19,7 +19,7 @@ static double reach(const cgam_table *t, double height)
     return NAN;
 }
 
-/* The two runs, and what is asked of them again and again. */
+/* The two runs, and the values used by several claims. */
 typedef struct pair {
     const cgam_study_opts *opts;
     const cgam_table *peak, *late;        /* mean peaks with the cap and without */

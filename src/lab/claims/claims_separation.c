@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-/* What a fall of accuracy has to be below, surely, to count as none. */
+/* A fall of accuracy that is significantly below this counts as none. */
 static const double FALL_MAX = 0.02;
 
 /* No step lambda -> next lambda loses accuracy. */

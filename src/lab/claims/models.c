@@ -75,7 +75,7 @@ static cgam_status read_document(cgam_env *env, const char *folder, cgam_models_
     return CGAM_OK;
 }
 
-/* What `lm study` left, with what experiments by themselves left, each under its name. */
+/* Reads the document of `lm study` and those of single experiments, each under its name. */
 static cgam_status read_study(cgam_env *env, const char *folder, cgam_models_study *s, bool *found)
 {
     cgam_status status = read_document(env, folder, s, "study.json", &s->doc, found);
@@ -116,7 +116,7 @@ cgam_status cgam_models_load(cgam_env *env, const char *folder, cgam_models **ou
         if (one->d_name[0] == '.' || models->count == CGAM_MODELS_MAX) continue;
         if (snprintf(s->name, sizeof s->name, "%s", one->d_name) >= (int)sizeof s->name) continue;
         status = read_study(env, folder, s, &found);
-        models->count += found; /* one that failed too, for who frees it */
+        models->count += found; /* counts a failed one too, so that it is freed */
     }
     if (dir) closedir(dir);
     qsort(models->study, (size_t)models->count, sizeof *models->study, by_name);

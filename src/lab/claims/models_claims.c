@@ -14,7 +14,7 @@
 #include <string.h>
 
 /* ---- Tests ------------------------------------------------------------------------------- */
-/* The chance of `up` or more heads in up + down throws. */
+/* The probability of `up` or more heads in up + down throws. */
 static double sign_test(int64_t up, int64_t down)
 {
     double n = (double)(up + down), sum = 0;
@@ -55,7 +55,7 @@ const json_t *cgam_models_most_shots(const json_t *study, const char *path)
     return json_array_get(list, json_array_size(list) - 1);
 }
 
-/* And of the smallest. */
+/* The entry of the smallest number of shots. */
 static const json_t *least_shots(const json_t *study, const char *path)
 {
     const json_t *list = cgam_json_at(study, path);
@@ -75,7 +75,7 @@ static int64_t top_layer(const json_t *curve, const char *measure, int64_t layer
 }
 
 /* ---- (i) N_eff --------------------------------------------------------------------------- */
-/* The layer at which demonstrations lower N_eff most, -1 where there are none. */
+/* The layer at which demonstrations lower N_eff most; -1 if there are none. */
 static int64_t deepest(const json_t *curve)
 {
     int64_t layers = (int64_t)json_array_size(cgam_json_at(curve, "log_drop"));
@@ -207,7 +207,7 @@ static outcome beats(const question *q, cgam_claim *claim)
     return beats_among(q, cgam_models_most_shots(q->study, "sweep.shots"), claim);
 }
 
-/* The same of vectors inside the model. */
+/* The same for vectors injected into the model. */
 static outcome injects(const question *q, cgam_claim *claim)
 {
     const json_t *entry = cgam_models_most_shots(q->study, "inject.shots");
@@ -525,7 +525,7 @@ void cgam_models_claims(const cgam_models *models, cgam_claims *out)
             most = queries > most ? queries : most;
             if (result == YES) good++, append(on, sizeof on, name);
         }
-        if (heard == 0) out->count--; /* no study can say */
+        if (heard == 0) out->count--; /* no study can decide */
         claim->verdict = good == heard        ? CGAM_HOLDS
                          : good > 0           ? CGAM_HOLDS_UNDER
                          : most < QUERIES_MIN ? CGAM_NOT_DECIDED

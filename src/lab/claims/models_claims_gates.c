@@ -16,7 +16,7 @@ static bool is_mode(const json_t *row, const char *mode)
     return strcmp(cgam_json_get_text(row, "mode"), mode) == 0;
 }
 
-/* Is a share of n queries significantly above `limit`, of so many tests? */
+/* Is a share of n queries significantly above `limit`, with that many tests? */
 static bool above(double share, double n, double limit, double tests)
 {
     double se = sqrt(share * (1 - share) / n);
@@ -24,7 +24,7 @@ static bool above(double share, double n, double limit, double tests)
                       : share - limit > cgam_claim_limit(tests) * se;
 }
 
-/* The row of a mode with alpha > 0 whose answers changed most; NULL: there is none. */
+/* The row of a mode with alpha > 0 whose answers changed most; NULL if there is none. */
 static const json_t *most_changed(const json_t *grid, const char *mode, double *tests)
 {
     const json_t *best = NULL, *row;
