@@ -204,7 +204,7 @@ def test_threads_that_fail_at_once_read_of_their_own(rng):
             try:
                 bank.recall(np.ones(10), target=target)
             except ValueError as error:
-                if f"target {target} " not in str(error):
+                if f"no memory {target} " not in str(error):
                     mixed.append(str(error))
 
     threads = [threading.Thread(target=fail, args=(50 + i,)) for i in range(8)]
