@@ -5,6 +5,6 @@
 #include <stdio.h>
 
 /* Writes one field, without the comma, in quotes if necessary. */
-void cgam_csv_text(FILE *to, const char *text);
+void cgam_csv_text(FILE *to, const char *field);
 
 #endif

@@ -7,6 +7,7 @@
 #include "num/cpu/widen.h"
 #include "num/eigen.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -75,8 +76,10 @@ cgam_status cgam_vector_sum(cgam_env *env, int64_t count, const cgam_vector *con
                             const double *x, cgam_vector **out)
 {
     *out = NULL;
-    int64_t rows = 1, width = count > 0 ? v[0]->width : 0;
+    int64_t rows = 1, width = 0;
     for (int64_t i = 0; i < count; i++) {
+        assert(v[i]);
+        if (i == 0) width = v[i]->width;
         if (v[i]->width != width)
             return cgam_fail(env, CGAM_E_SHAPE,
                              "vectors of %" PRId64 " and of %" PRId64 " numbers cannot be added",
@@ -204,6 +207,7 @@ static cgam_status measure_directions(cgam_env *env, const char *name, const cga
 static cgam_status fill_layer(cgam_vector *v, const char *name, int64_t layer, cgam_dtype dtype,
                               const void *data)
 {
+    assert(v);
     size_t item = cgam_dtype_size(dtype);
     for (int64_t j = 0; j < v->width; j++) {
         double one;

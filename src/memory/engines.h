@@ -18,7 +18,7 @@
 /* Each runs all queries of a call. */
 cgam_status cgam_recall_by_pass(cgam_schedule *call);
 cgam_status cgam_recall_by_vectors(cgam_schedule *call);
-cgam_status cgam_recall_by_small(cgam_schedule *call);
+cgam_status cgam_recall_by_small(cgam_schedule *schedule);
 
 /* ---- Modes coupled, anneal and flow. On entry m has `in` and three buffers s, r, p; on return it is settled, and
  * the three buffers may have changed places. */

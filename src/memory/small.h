@@ -77,6 +77,6 @@ const cgam_small_loops *cgam_small_loops_of(const cgam_cpu *cpu);
 typedef struct cgam_small cgam_small;
 /* Prepares a plan for this engine. *out is NULL if the engine does not suit the plan; it then takes no queries. */
 cgam_status cgam_small_new(const cgam_recall *plan, cgam_small **out);
-void cgam_small_free(cgam_env *env, cgam_small *small); /* NULL is allowed */
+void cgam_small_free(cgam_env *env, cgam_small *x); /* NULL is allowed */
 
 #endif

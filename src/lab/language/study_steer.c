@@ -235,7 +235,7 @@ static cgam_status read_places(steer_run *s)
     for (int64_t r = 0; r < n * s->places; r++) {
         int64_t i = r / s->places, t = r % s->places, label = a ? a->target[i] : task->target[i];
         s->token[r] = label < 0 ? -1 : a ? a->tokens[label * a->longest + t] : task->tokens[label];
-        if (t > 0 && s->token[r] >= 0)
+        if (a && t > 0 && s->token[r] >= 0) /* only answers have places after the first */
             ending[used++] = (cgam_lm_ending){i, a->word[label].tokens, t};
     }
     cgam_status status =

@@ -160,7 +160,7 @@ TEST(a_last_step_proves_how_far_it_is)
         double *Z = dense_bank(&rng, k % 3 ? DENSE_UNIT : DENSE_NORMS, ROWS, WIDE);
         double *q = dense_normals(&rng, WIDE, 0.3), *c = dense_normals(&rng, WIDE, 0.2);
         double *p = dense_room(ROWS), *want = dense_room(ROWS), longest = 0;
-        for (int i = 0; i < ROWS; i++) longest = fmax(longest, dense_norm(WIDE, Z + i * WIDE));
+        for (int i = 0; i < ROWS; i++) longest = fmax(longest, cgam_array_norm(WIDE, Z + i * WIDE));
         float *narrow = (float *)(void *)dense_room(ROWS * WIDE);
         for (int i = 0; i < ROWS * WIDE; i++) narrow[i] = (float)Z[i];
         OWNED(cgam_bank) bank = NULL;

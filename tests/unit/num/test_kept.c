@@ -134,7 +134,7 @@ TEST(what_does_not_fit_is_refused)
     for (int k = 0; k < CGAM_DPLR_SCALARS;
          k++) { /* a, dense or not, and a count of at most n are looked at */
         cgam_dplr_kept kept = whole;
-        cgam_dplr *T;
+        OWNED(cgam_dplr) T = NULL;
         kept.scalars[k] = 28;
         cgam_status status = cgam_dplr_restore(env, &x.spec, &kept, &T, NULL);
         assert_int_equal(status == CGAM_OK, T != NULL);
