@@ -190,14 +190,17 @@ static void set_answer(cgam_exchange *exchange, int code, bool negative, char *t
     free(text);
 }
 
-static void format_stop(const cgam_exchange *exchange, char *message, size_t size)
+/* Why the verb was stopped. The sweep and the server may write what is read here. */
+static void format_stop(cgam_exchange *exchange, char *message, size_t size)
 {
-    if (exchange->late)
-        snprintf(message, size, "stopped after %g seconds, as %stimeout says", exchange->limit,
-                 exchange->writes ? "out-" : "");
-    else
-        snprintf(message, size, "stopped: the %s",
-                 exchange->gone ? "client has gone" : "server ends");
+    pthread_mutex_lock(&exchange->lock);
+    bool late = exchange->late, gone = exchange->gone, writes = exchange->writes;
+    double limit = exchange->limit;
+    pthread_mutex_unlock(&exchange->lock);
+    if (late)
+        snprintf(message, size, "stopped after %g seconds, as %stimeout says", limit,
+                 writes ? "out-" : "");
+    else snprintf(message, size, "stopped: the %s", gone ? "client has gone" : "server ends");
 }
 
 static void set_error(cgam_exchange *exchange, cgam_status status, const cgam_request *request)
