@@ -100,7 +100,7 @@ function(add_test_program target name)
     target_include_directories(${target} SYSTEM PRIVATE "${llama_include}")
   endif()
   target_compile_options(${target} PRIVATE -UNDEBUG)
-  target_link_libraries(${target} PRIVATE cgam_ask_static cgam_flags ${cgam_ask_needs})
+  target_link_libraries(${target} PRIVATE cgam_ask_static cgam_flags cgam_sundials ${cgam_ask_needs})
 endfunction()
 
 # ---- C tests ----------------------------------------------------------------------------------
