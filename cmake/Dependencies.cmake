@@ -50,7 +50,10 @@ foreach(part cvode core)
   if(sundials_${part})
     file(REAL_PATH "${sundials_${part}}" file) # a link from the cache would become a run path
     list(APPEND sundials_libraries "${file}")
-    string(APPEND pc_sundials "-lsundials_${part} ")
+    # By its file name: without libsundials-dev there is no libsundials_cvode.so for -lsundials_cvode to find.
+    get_filename_component(name "${file}" NAME)
+    string(REGEX REPLACE "(\\.so\\.[0-9]+).*" "\\1" name "${name}")
+    string(APPEND pc_sundials "-l:${name} ")
   endif()
 endforeach()
 add_library(cgam_sundials INTERFACE)
