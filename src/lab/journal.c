@@ -93,7 +93,8 @@ static bool read_record(const cgam_journal *j, size_t size, size_t *at, cgam_rec
     return true;
 }
 
-static cgam_status read_records(cgam_journal *j, uint64_t run)
+/* replaces: a file of another run is emptied. */
+static cgam_status read_records(cgam_journal *j, uint64_t run, bool replaces)
 {
     head want = {.run = run};
     cgam_record r;
@@ -104,6 +105,13 @@ static cgam_status read_records(cgam_journal *j, uint64_t run)
         j->used = sizeof want;
         while (read_record(j, j->old.size, &j->used, &r))
             if (cgam_interrupted(j->env)) return CGAM_E_INTERRUPTED;
+    } else if (!replaces && j->old.size > 0) {
+        bool journal = j->old.size >= sizeof want && memcmp(j->old.bytes, MAGIC, sizeof MAGIC) == 0;
+        return cgam_fail(j->env, CGAM_E_ARG,
+                         journal ? "%s: the journal of a run with other data or options; remove "
+                                   "it, or name another file"
+                                 : "%s: not a journal; name another file",
+                         cgam_path_tail(j->path));
     }
     int error = 0;
     if (ftruncate(j->fd, (off_t)j->used) != 0 || lseek(j->fd, (off_t)j->used, SEEK_SET) < 0)
@@ -112,7 +120,8 @@ static cgam_status read_records(cgam_journal *j, uint64_t run)
     return error ? fail_io(j, "write", error) : CGAM_OK;
 }
 
-cgam_status cgam_journal_open(cgam_env *env, const char *path, uint64_t run, cgam_journal **out)
+static cgam_status open_journal(cgam_env *env, const char *path, uint64_t run, bool replaces,
+                                cgam_journal **out)
 {
     *out = NULL;
     cgam_journal *j = cgam_zalloc(env, 1, sizeof *j);
@@ -120,10 +129,20 @@ cgam_status cgam_journal_open(cgam_env *env, const char *path, uint64_t run, cga
     *j = (cgam_journal){
         .env = env, .path = cgam_strdup(env, path), .fd = -1, .synced = cgam_clock()};
     cgam_status status = j->path ? open_locked(j) : cgam_fail_nomem(env, "progress");
-    if (status == CGAM_OK) status = read_records(j, run);
+    if (status == CGAM_OK) status = read_records(j, run, replaces);
     if (status == CGAM_OK) *out = j;
     else cgam_journal_close(j);
     return status;
+}
+
+cgam_status cgam_journal_open(cgam_env *env, const char *path, uint64_t run, cgam_journal **out)
+{
+    return open_journal(env, path, run, true, out);
+}
+
+cgam_status cgam_journal_resume(cgam_env *env, const char *path, uint64_t run, cgam_journal **out)
+{
+    return open_journal(env, path, run, false, out);
 }
 
 bool cgam_journal_next(const cgam_journal *j, size_t *at, cgam_record *out)

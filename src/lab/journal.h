@@ -24,6 +24,10 @@ uint64_t cgam_hash(uint64_t h, const void *bytes, size_t size);
  * open or it cannot be read. */
 CGAM_NODISCARD cgam_status cgam_journal_open(cgam_env *env, const char *path, uint64_t run,
                                              cgam_journal **out);
+/* The same for a file that the user names: one that is neither empty nor a journal of this run is left unchanged, and
+ * the call fails with CGAM_E_ARG. */
+CGAM_NODISCARD cgam_status cgam_journal_resume(cgam_env *env, const char *path, uint64_t run,
+                                               cgam_journal **out);
 /* Records of earlier runs: start with *at = 0; each call advances it. Returns false after the last. */
 bool cgam_journal_next(const cgam_journal *j, size_t *at, cgam_record *out);
 /* The record is written on return and synced within a second. One thread at a time. */
