@@ -8,6 +8,7 @@
  * processor time. faiss (its flat index, by python3-faiss where it is installed) is run between two rounds.
  * The first bank, larger than the last-level cache, is the one that goals refer to. */
 #include "base/env.h"
+#include "base/rng.h"
 #include "bench/limits.h"
 #include "memory/bank.h"
 #include "num/sketch.h"
@@ -191,7 +192,7 @@ static cgam_status make_plans(bench *b)
     for (int k = 0; k < 3 && status == CGAM_OK; k++) {
         double size = 0;
         for (int64_t v = 0; v < BATCH; v++)
-            size += cgam_bank_norm2(b->bank[0])[(2 * v + 1) * b->n / (2 * BATCH)] / BATCH;
+            size += b->bank[0]->norm2[(2 * v + 1) * b->n / (2 * BATCH)] / BATCH;
         o.beta = 20 / size;
         o.fast = k > 0;
         o.tol_p = k == 2 ? 1e-3 : 0;

@@ -7,6 +7,7 @@
  * By turns: a recall with a context at the alpha that is factored, on a bank and a plan that are there; and the same with
  * opening the file and making the plan before it. The best of the rounds each. Claim, checked by the exit status: the second
  * takes at most 1.3 times as long as the first, mode first; mode coupled is reported beside it. */
+#include "base/rng.h"
 #include "io/npy.h"
 #include <cgam/cgam.h>
 

@@ -18,6 +18,7 @@
  *
  * Exit status 1: a claim failed. */
 #include "base/env.h"
+#include "base/rng.h"
 #include "lm/cache.h"
 #include "tests/support/http_client.h"
 

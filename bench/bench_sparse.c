@@ -8,6 +8,7 @@
 #include <cgam/cgam.h>
 
 #include "base/env.h"
+#include "base/rng.h"
 
 #include <cgam/base.h>
 #include <math.h>

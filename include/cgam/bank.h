@@ -149,9 +149,6 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_pack_check(const cgam_bank *bank, const
  * *out, NULL if the bank has no names; free it with cgam_row_names_free. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_pack_names(const cgam_bank *bank, cgam_row_names **out);
 
-/* n_i = |zeta_i|^2, [n]; belongs to the bank. */
-CGAM_API const double *cgam_bank_norm2(const cgam_bank *bank);
-
 #ifdef __cplusplus
 }
 #endif

@@ -107,8 +107,6 @@ CGAM_API cgam_env_opts cgam_env_opts_default(void);
 CGAM_API CGAM_NODISCARD cgam_status cgam_env_new(const cgam_env_opts *opts, cgam_env **out);
 CGAM_API void cgam_env_free(cgam_env *env); /* NULL is fine */
 
-CGAM_API int cgam_env_threads(const cgam_env *env);
-
 /* Returns one line about the last failure on this env, without newline; "" if there was none. It
  * includes the numbers: `W is 2 x 3, layers are 2 and 2`. Each thread sees its own last failure; a thread
  * whose last failure was not on this env sees that of any thread. Valid until the thread's next call. */
@@ -193,30 +191,6 @@ typedef struct cgam_field {
     const struct cgam_field
         *of; /* this row refers to the row of the same name there; NULL: to itself */
 } cgam_field;
-
-/* ---- Random numbers, counter-based.
- *
- * Philox 4x32-10 (Salmon et al. 2011) is a function from (seed, stream, position) to bits: any number
- * of any stream can be computed alone, so results do not depend on the order of work or the number
- * of threads. Give each trial its own stream. Not for cryptography.
- *
- * A cgam_rng is a plain value: copy it to repeat the numbers from the same position, keep it on the
- * stack, use it in one thread at a time. Nothing here fails or allocates. */
-
-typedef struct cgam_rng {
-    uint32_t key[2];     /* the seed */
-    uint32_t counter[4]; /* {position low, position high, stream low, stream high} */
-    uint32_t block[4];   /* the bits at the last position */
-    int used;            /* how many of the four have been used */
-} cgam_rng;
-
-/* The start of stream `stream` of `seed`. Streams do not overlap: each holds 2^66 numbers. */
-CGAM_API cgam_rng cgam_rng_stream(uint64_t seed, uint64_t stream);
-
-CGAM_API double cgam_rng_uniform(cgam_rng *rng); /* in [0, 1), 53 bits; takes two numbers */
-CGAM_API double cgam_rng_normal(cgam_rng *rng);  /* mean 0, variance 1; takes four */
-/* Uniform in 0 .. n-1, without bias to 2^-53; n >= 1. */
-CGAM_API int64_t cgam_rng_below(cgam_rng *rng, int64_t n);
 
 /* ---- A bank over several processes, independent of how they exchange messages.
  *

@@ -48,13 +48,6 @@ CGAM_API void cgam_array_close(cgam_env *env, cgam_array *array); /* accepts {0}
 CGAM_API CGAM_NODISCARD cgam_status cgam_array_read_f64(cgam_env *env, const cgam_array *array,
                                                         const char *name, double *out);
 
-/* Lists the arrays in a file, one call to `each` per array; a nonzero return stops. `member` is "" if
- * the format has no names (.npy, CSV); `dtype` is a cgam_dtype, or -1 for an unsupported type. */
-typedef int (*cgam_array_visit)(void *user, const char *member, int dtype, int ndim,
-                                const int64_t *shape);
-CGAM_API CGAM_NODISCARD cgam_status cgam_array_list(cgam_env *env, const char *path,
-                                                    cgam_array_visit each, void *user);
-
 /* Writes one array as .npy (f64, f32, f16, i64, i32). */
 CGAM_API CGAM_NODISCARD cgam_status cgam_npy_write(cgam_env *env, const char *path,
                                                    cgam_dtype dtype, int ndim, const int64_t *shape,

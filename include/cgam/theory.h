@@ -28,13 +28,6 @@ typedef struct cgam_gaps {
 CGAM_API cgam_gaps cgam_separation_gaps(int64_t n, const double *b, const double *s, double lambda,
                                         int64_t mu);
 
-/* ---- Margins of entmax -------------------------------------------------------------------- */
-/* Exact retrieval: with p = entmax_A(beta r), 1 < A <= 2, p(mu) = 1 and every other p is 0 if and only if
- * (A - 1) beta gap >= 1, equality included. Products are computed as if in twice the precision. */
-CGAM_API bool cgam_margin_exact(double order, double beta, double gap);
-/* P(mu) >= the first entry of entmax_A(beta gap, 0, .., 0) of n entries. n = 1 gives 1. */
-CGAM_API double cgam_margin_bound(int64_t n, double order, double beta, double gap);
-
 /* ---- Criticality of the gates (lambda = 0) ------------------------------------------------ */
 typedef struct cgam_winner {
     int64_t index;      /* argmax of P_min w; -1: no winner, see reason */
@@ -187,19 +180,10 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_memory_net_new(const cgam_bank *bank,
                                                         cgam_net **out);
 
 /* ---- Memories of one stage ---------------------------------------------------------------- */
-/* The modern Hopfield network: a visible layer (0, "visible", identity, d numbers, tau 1) and
- * memories behind it. tau_hidden > 0 makes them a layer (1, "hidden", softmax with beta); 0 treats
- * them as settled. The energy is then that of cgam_hopfield_energy without the constants, and an
- * Euler step of length 1 is cgam_hopfield_update. */
-CGAM_API CGAM_NODISCARD cgam_status cgam_hopfield_net_new(const cgam_bank *bank, double beta,
-                                                          double tau_hidden, cgam_net **out);
-
-/* A dense associative memory (Krotov and Hopfield 2016, 2021): visible units a = tanh(beta v) and
- * memories with rectified powers of degree `power`, as above. */
-CGAM_API CGAM_NODISCARD cgam_status cgam_dense_net_new(const cgam_bank *bank, double beta,
-                                                       double power, double tau_hidden,
-                                                       cgam_net **out);
-/* The fast path of the energy, memories settled: E(v) = sum (v a - log cosh(beta v) / beta)
+/* A dense associative memory (Krotov and Hopfield 2016, 2021): visible units a = tanh(beta v), and
+ * memories with rectified powers of degree `power` that are settled (docs/guide/networks-hopfield.md
+ * has it as a network). */
+/* Its energy: E(v) = sum (v a - log cosh(beta v) / beta)
  *   - sum over memories of max(<zeta, a>, 0)^power / power,   v [d]. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_dense_energy(const cgam_bank *bank, double beta,
                                                       double power, const double *v,

@@ -1,6 +1,7 @@
 /* verb_demo.c: the idea in one table - one query, three contexts, three answers. */
 #include "app/input.h"
 #include "app/verbs.h"
+#include "base/rng.h"
 #include "memory/bank.h"
 #include "memory/fields.h"
 

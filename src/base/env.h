@@ -58,6 +58,8 @@ typedef struct cgam_failure {
 } cgam_failure;
 cgam_failure *cgam_failure_here(void);
 
+/* Threads that cgam_parallel uses, the caller among them. */
+int cgam_env_threads(const cgam_env *env);
 /* Returns true if the program, or the calling thread, was asked to stop. */
 bool cgam_interrupted(const cgam_env *env);
 
@@ -97,8 +99,5 @@ size_t cgam_memory_available(void);
 
 /* Seconds on a monotonic clock. */
 double cgam_clock(void);
-
-/* Returns 32 random bits, the only source of all random numbers. */
-uint32_t cgam_rng_bits(cgam_rng *rng);
 
 #endif

@@ -1,6 +1,6 @@
 /* rng.c: Philox 4x32-10. Constants and rounds as in J. K. Salmon et al., "Parallel random numbers:
  * as easy as 1, 2, 3" (2011), table 2; tested against the authors' known answers. */
-#include "base/env.h"
+#include "base/rng.h"
 
 #include <math.h>
 

@@ -69,18 +69,6 @@ cgam_status cgam_array_open(cgam_env *env, const char *path, cgam_array *out)
     return status;
 }
 
-cgam_status cgam_array_list(cgam_env *env, const char *path, cgam_array_visit each, void *user)
-{
-    cgam_file file = {0};
-    const cgam_format *format = NULL;
-    const char *name = cgam_file_name(path);
-    cgam_status status = cgam_file_map(env, path, &file);
-    if (status == CGAM_OK) status = choose_format(env, name, &file, &format);
-    if (status == CGAM_OK) status = format->list(env, name, &file, each, user);
-    cgam_file_unmap(&file);
-    return status;
-}
-
 cgam_status cgam_member_none(cgam_env *env, const char *name, const char *member)
 {
     if (!member) return CGAM_OK;

@@ -18,7 +18,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "cgam needs a little-e
 
 /* An array as its file describes it. */
 typedef struct cgam_layout {
-    int dtype;  /* a cgam_dtype, or -1: a type that can be listed but not opened */
+    int dtype;  /* a cgam_dtype, or -1: a type that cannot be opened */
     char whole; /* 'b', 'i', 'u': the file has booleans or integers, widened to dtype on opening */
     int item;   /* bytes of an element in the file */
     char type[CGAM_TYPE_MAX]; /* the name of the type in the file, truncated if too long */
@@ -78,8 +78,6 @@ typedef struct cgam_format {
     bool (*recognise)(const cgam_file *file); /* by content */
     cgam_status (*open)(cgam_env *env, const char *name, cgam_file *file, const char *member,
                         cgam_array *out);
-    cgam_status (*list)(cgam_env *env, const char *name, const cgam_file *file,
-                        cgam_array_visit each, void *user);
     /* Writes several arrays into one file; NULL if the format holds only one. layouts[i] is that of arrays[i]. Names
      * were checked: UTF-8, not empty, unique. */
     cgam_status (*write)(cgam_env *env, const char *path, int count, const cgam_named_array *arrays,

@@ -279,20 +279,7 @@ static cgam_status open_csv(cgam_env *env, const char *name, cgam_file *file, co
     return status;
 }
 
-static cgam_status list_csv(cgam_env *env, const char *name, const cgam_file *file,
-                            cgam_array_visit each, void *user)
-{
-    cgam_layout layout;
-    double *values;
-    cgam_status status = read_csv(env, name, file, &layout, &values);
-    if (status != CGAM_OK) return status;
-    each(user, "", layout.dtype, layout.ndim, layout.shape);
-    cgam_free(env, values);
-    return CGAM_OK;
-}
-
-const cgam_format cgam_format_csv = {
-    .ending = ".csv", .recognise = recognise, .open = open_csv, .list = list_csv};
+const cgam_format cgam_format_csv = {.ending = ".csv", .recognise = recognise, .open = open_csv};
 
 void cgam_csv_text(FILE *to, const char *field)
 {

@@ -323,18 +323,7 @@ static cgam_status open_npy(cgam_env *env, const char *name, cgam_file *file, co
     return cgam_array_place(env, name, &layout, file, file->bytes + offset, out);
 }
 
-static cgam_status list_npy(cgam_env *env, const char *name, const cgam_file *file,
-                            cgam_array_visit each, void *user)
-{
-    cgam_layout layout;
-    size_t offset;
-    cgam_status status = read_layout(env, name, file, &offset, &layout);
-    if (status == CGAM_OK) each(user, "", layout.dtype, layout.ndim, layout.shape);
-    return status;
-}
-
-const cgam_format cgam_format_npy = {
-    .ending = ".npy", .recognise = is_npy, .open = open_npy, .list = list_npy};
+const cgam_format cgam_format_npy = {.ending = ".npy", .recognise = is_npy, .open = open_npy};
 
 cgam_status cgam_npy_header(cgam_env *env, const char *name, const cgam_layout *layout, char *bytes,
                             size_t *length)

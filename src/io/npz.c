@@ -245,29 +245,5 @@ static cgam_status open_npz(cgam_env *env, const char *name, cgam_file *file, co
     return status;
 }
 
-static cgam_status list_npz(cgam_env *env, const char *name, const cgam_file *file,
-                            cgam_array_visit each, void *user)
-{
-    archive a;
-    cgam_status status = archive_open(env, name, file, &a);
-    if (status != CGAM_OK) return status;
-    bool stop = false;
-    for (int64_t i = 0; i < a.count && status == CGAM_OK && !stop; i++) {
-        if (!a.names[i]) continue;
-        member m;
-        cgam_layout layout;
-        status = member_open(&a, i, &m);
-        if (status == CGAM_OK) status = member_layout(&m, &layout);
-        if (status == CGAM_OK)
-            stop = each(user, a.names[i], layout.dtype, layout.ndim, layout.shape) != 0;
-        member_close(&m);
-    }
-    archive_close(&a);
-    return status;
-}
-
-const cgam_format cgam_format_npz = {.ending = ".npz",
-                                     .recognise = is_zip,
-                                     .open = open_npz,
-                                     .list = list_npz,
-                                     .write = cgam_npz_write};
+const cgam_format cgam_format_npz = {
+    .ending = ".npz", .recognise = is_zip, .open = open_npz, .write = cgam_npz_write};

@@ -293,22 +293,7 @@ static cgam_status open_safetensors(cgam_env *env, const char *name, cgam_file *
     return status;
 }
 
-static cgam_status list_safetensors(cgam_env *env, const char *name, const cgam_file *file,
-                                    cgam_array_visit each, void *user)
-{
-    cgam_tensor_table table;
-    cgam_status status = cgam_tensor_table_parse(env, name, file->bytes, file->size, &table);
-    if (status != CGAM_OK) return status;
-    for (int64_t i = 0; i < table.count; i++) {
-        const cgam_tensor *t = &table.tensors[i];
-        if (each(user, t->name, t->layout.dtype, t->layout.ndim, t->layout.shape)) break;
-    }
-    cgam_tensor_table_free(env, &table);
-    return CGAM_OK;
-}
-
 const cgam_format cgam_format_safetensors = {.ending = ".safetensors",
                                              .recognise = is_safetensors,
                                              .open = open_safetensors,
-                                             .list = list_safetensors,
                                              .write = cgam_safetensors_write};

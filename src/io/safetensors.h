@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-/* Element types by the names of .safetensors and .npy. `dtype` is -1 for those that are listed but not
+/* Element types by the names of .safetensors and .npy. `dtype` is -1 for those that cannot be
  * opened; `item` is then still known, so that their offsets can be checked. */
 typedef struct cgam_tensor_type {
     const char *name, *numpy; /* numpy "": NumPy does not have it */

@@ -4,6 +4,7 @@
  * it (Holtzman et al. 2020). The numbers told of a token are those of softmax(scores) itself. Text i
  * draws from stream i of the seed, so it does not depend on what is generated beside it. */
 #include "base/alloc.h"
+#include "base/rng.h"
 #include "lm/model.h"
 #include "lm/scores.h"
 #include "lm/stream.h"

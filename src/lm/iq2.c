@@ -1,5 +1,6 @@
 /* iq2.c: see iq2.h. */
 #include "lm/iq2.h"
+#include "base/rng.h"
 
 #include "num/cpu/widen.h"
 

@@ -37,14 +37,6 @@ bool cgam_activation_find(const char *name, double *order)
     return true;
 }
 
-const char *cgam_activation_name(double order, char text[CGAM_ACTIVATION_TEXT])
-{
-    for (size_t i = 0; i < sizeof named / sizeof *named; i++)
-        if (order == named[i].order) return named[i].name;
-    snprintf(text, CGAM_ACTIVATION_TEXT, "%s%.17g", general, order);
-    return text;
-}
-
 /* top, shift and the value of r. */
 static cgam_activated entmax_sums(const cgam_recall *plan, const double *r)
 {

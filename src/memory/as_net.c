@@ -32,26 +32,6 @@ cgam_op cgam_bank_op(const cgam_bank *bank)
                      .user = (void *)(uintptr_t)bank};
 }
 
-static cgam_status gate_apply(void *user, int64_t count, const double *in, double *out)
-{
-    const cgam_gate *gate = user;
-    int64_t n = gate->bank->Z.n;
-    cgam_status status = CGAM_OK;
-    for (int64_t k = 0; k < count && status == CGAM_OK; k++)
-        status = cgam_gate_apply(gate, in + k * n, out + k * n);
-    return status;
-}
-
-cgam_op cgam_gate_op(const cgam_gate *gate)
-{
-    return (cgam_op){.rows = gate->bank->Z.n,
-                     .cols = gate->bank->Z.n,
-                     .apply = gate_apply,
-                     .apply_t = gate_apply,
-                     .user = (void *)(uintptr_t)gate,
-                     .symmetric = true};
-}
-
 /* Z P: contexts pass through the projection on their way to the bank. */
 typedef struct projected {
     cgam_op op;
@@ -176,49 +156,6 @@ cgam_status cgam_memory_net_new(const cgam_bank *bank, const cgam_memory_net_opt
     }
     *out = net;
     return CGAM_OK;
-}
-
-/* ---- memories of one stage -------------------------------------------------------------------- */
-
-static cgam_status new_one_stage(const cgam_bank *bank, const cgam_lagr *visible, double beta,
-                                 const cgam_lagr *hidden, double parameter, double tau_hidden,
-                                 cgam_net **out)
-{
-    *out = NULL;
-    cgam_status alone = cgam_bank_alone(bank, "a network");
-    if (alone != CGAM_OK) return alone;
-    cgam_env *env = bank->env;
-    const cgam_op *Z = NULL;
-    cgam_net *net;
-    if (!(tau_hidden >= 0))
-        return cgam_fail(env, CGAM_E_ARG, "tau of the hidden layer is %g", tau_hidden);
-    cgam_status status = cgam_net_new(env, &net);
-    if (status == CGAM_OK) status = add_layer(net, "visible", bank->Z.d, visible, beta, 1);
-    if (status == CGAM_OK) status = keep_bank(net, bank, NULL, bank->Z.d, &Z);
-    if (status == CGAM_OK && tau_hidden == 0)
-        status = cgam_net_add_hidden(net, "memories", 0, Z, hidden, &parameter, 1);
-    if (status == CGAM_OK && tau_hidden > 0) {
-        status = add_layer(net, "hidden", bank->Z.n, hidden, parameter, tau_hidden);
-        if (status == CGAM_OK) status = cgam_net_add_bilinear(net, "memories", 1, 0, Z, 1);
-    }
-    if (status != CGAM_OK) {
-        cgam_net_free(net);
-        return status;
-    }
-    *out = net;
-    return CGAM_OK;
-}
-
-cgam_status cgam_hopfield_net_new(const cgam_bank *bank, double beta, double tau_hidden,
-                                  cgam_net **out)
-{
-    return new_one_stage(bank, &cgam_lagr_identity, NAN, &cgam_lagr_softmax, beta, tau_hidden, out);
-}
-
-cgam_status cgam_dense_net_new(const cgam_bank *bank, double beta, double power, double tau_hidden,
-                               cgam_net **out)
-{
-    return new_one_stage(bank, &cgam_lagr_tanh, beta, &cgam_lagr_power, power, tau_hidden, out);
 }
 
 /* ---- the fast path of the dense associative memory ---------------------------------------------- */

@@ -247,8 +247,6 @@ cgam_bank_info cgam_bank_describe(const cgam_bank *bank)
     return info;
 }
 
-const double *cgam_bank_norm2(const cgam_bank *bank) { return bank->norm2; }
-
 cgam_status cgam_bank_row(const cgam_bank *bank, int64_t i, double *out)
 {
     if (i < 0 || i >= bank->Z.n)

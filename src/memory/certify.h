@@ -76,8 +76,11 @@ cgam_status cgam_settled_certify(const cgam_recall *plan, const cgam_settled *m,
  * INFINITY if nothing is proved, as always above CGAM_DPLR_SMALL memories. Softmax only. (newton.c) */
 cgam_status cgam_coupled_enclose(const cgam_recall *plan, const cgam_settled *m, double *p_error);
 
-/* The least gap at which entmax gives p one-hot: 1 / ((A - 1) beta). */
-double cgam_margin_gap(double order, double beta);
+/* Margins of entmax. Exact retrieval: with p = entmax_A(beta r), 1 < A <= 2, p(mu) = 1 and every other p is 0 if and
+ * only if (A - 1) beta gap >= 1, equality included. Products are computed as if in twice the precision. */
+bool cgam_margin_exact(double order, double beta, double gap);
+/* P(mu) >= the first entry of entmax_A(beta gap, 0, .., 0) of n entries. n = 1 gives 1. */
+double cgam_margin_bound(int64_t n, double order, double beta, double gap);
 /* A double at most cgam_margin_bound, rounding included; 1 only if retrieval is exact. */
 double cgam_margin_bound_below(int64_t n, double order, double beta, double gap);
 

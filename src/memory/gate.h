@@ -51,9 +51,7 @@ CGAM_NODISCARD cgam_status cgam_bank_gram(const cgam_bank *bank, cgam_gram_info 
 CGAM_NODISCARD cgam_status cgam_bank_eigenvalues(const cgam_bank *bank, double *mu,
                                                  cgam_gram_info *out);
 
-/* cgam_bank_op: the bank as an operator [n, d]; the bank must outlive it. cgam_gate_op: A(alpha) as an operator
- * [n, n], symmetric and never formed; the gate must outlive it. */
+/* The bank as an operator [n, d]; the bank must outlive it. */
 cgam_op cgam_bank_op(const cgam_bank *bank);
-cgam_op cgam_gate_op(const cgam_gate *gate);
 
 #endif

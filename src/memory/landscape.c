@@ -4,6 +4,7 @@
  * there. Newton's steps solve A s = u + lambda p(s) to the last bit, for any critical point. Two ends count as one
  * point if their error bounds overlap. Since E grows at infinity, sum (-1)^index over all its critical points is 1 if
  * none is degenerate, so a missing point is detected. */
+#include "base/rng.h"
 #include "memory/bank.h"
 #include <cgam/recall.h>
 

@@ -1,5 +1,6 @@
 /* result.c: the result of a recall - winner, gaps, effective numbers, bound - and the list of its
  * leaders. */
+#include "memory/certify.h"
 #include "memory/results.h"
 
 #include "num/rounding.h"

@@ -39,7 +39,5 @@ void cgam_result_intervals(const cgam_recall *plan, const cgam_weight_bounds *x,
 
 /* Sets *order of the activation with this name, such as "entmax:1.2". Returns false if the name is unknown. */
 bool cgam_activation_find(const char *name, double *order);
-enum { CGAM_ACTIVATION_TEXT = 40 };
-const char *cgam_activation_name(double order, char text[CGAM_ACTIVATION_TEXT]);
 
 #endif

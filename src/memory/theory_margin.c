@@ -6,8 +6,6 @@
  * f rising from p = 0 to f(1) = 1; beyond that p = 1, exactly. Near A = 1 both powers are near 1, and f is computed
  * as the difference of their distances from 1. */
 #include "memory/certify.h"
-#include <cgam/theory.h>
-
 #include "num/rounding.h"
 
 #include <math.h>
@@ -19,8 +17,6 @@ bool cgam_margin_exact(double order, double beta, double gap)
     /* near 1 the sign is that of x - 1, which is exact, plus the rounding error of the products */
     return (x - 1) + (fma(scale, gap, -x) + fma(k, beta, -scale) * gap) >= 0;
 }
-
-double cgam_margin_gap(double order, double beta) { return 1 / ((order - 1) * beta); }
 
 /* f(p), p < 1; *error: its rounding error, with log and expm1 accurate to 4 ulp; may be NULL. */
 static double margin_function(double k, double m, double p, double *error)

@@ -21,16 +21,6 @@ static cgam_bank *random_bank(cgam_env *env, uint64_t *seed, int64_t n, int64_t 
     return bank;
 }
 
-static const cgam_op *identity_op(cgam_env *env, cgam_net *net, int64_t n)
-{
-    double *I = calloc((size_t)(n * n), sizeof *I);
-    const cgam_op *op;
-    for (int64_t i = 0; i < n; i++) I[i * n + i] = 1;
-    CHECK_STATUS(env, cgam_net_dense(net, I, CGAM_F64, n, n, true, &op));
-    free(I);
-    return op;
-}
-
 /* ---- the equations of the two-stage memory ---------------------------------------------------- */
 TEST_ENV(the_network_has_the_equations_of_the_memory)
 {
@@ -293,33 +283,6 @@ TEST_ENV(gates_follow_their_closed_form)
     }
 }
 
-/* Gates as a network of their own: E = s'As/2 - u's by the gate operator, as a self-synapse on a
- * layer that has |s|^2/2 already. */
-TEST_ENV(the_gate_operator_is_a_synapse)
-{
-    uint64_t seed = 13;
-    enum { N = 14, D = 5 };
-    OWNED(cgam_bank) bank = random_bank(env, &seed, N, D, false);
-    OWNED(cgam_gate) gate = NULL;
-    OWNED(cgam_net) net = NULL;
-    double u[N], s[N] = {0}, want[N];
-    int64_t n = N;
-    normals(&seed, 1, N, u);
-    CHECK_STATUS(env, cgam_gate_new(bank, 0.2, NULL, &gate));
-    cgam_op A = cgam_gate_op(gate);
-    CHECK_STATUS(env, cgam_net_new(env, &net));
-    CHECK_STATUS(env, cgam_net_add_layer(net, "s", 1, &n, NULL, NULL));
-    CHECK_STATUS(env, cgam_net_add_self(net, "A", 0, &A, 1));
-    CHECK_STATUS(env, cgam_net_add_self(net, "-I", 0, identity_op(env, net, N), -1));
-    CHECK_STATUS(env, cgam_net_add_bias(net, "u", 0, u, 1));
-    cgam_flow_report r;
-    CHECK_STATUS(env, cgam_flow_run(net, 1, s, NULL, &r));
-    assert_int_equal(r.end, CGAM_FLOW_STEADY);
-    CHECK_STATUS(env, cgam_gate_solve(gate, u, want, NULL));
-    CHECK_CLOSE_ALL(s, want, N, 1e-6);
-    CHECK_CLOSE(r.energy_end, -0.5 * dot(N, u, want), 1e-9);
-}
-
 /* ---- free layers ------------------------------------------------------------------------------- */
 
 /* The margin's sign is that of minus the leading eigenvalue of the (context, gates) network. */
@@ -441,6 +404,29 @@ TEST(queries_of_a_batch_have_the_bits_they_have_alone)
 }
 
 /* ---- memories of one stage ---------------------------------------------------------------------- */
+/* Visible units with memories behind them: settled for tau 0, else a layer of their own. */
+static cgam_net *one_stage(cgam_env *env, const cgam_op *Z, const char *visible, double beta,
+                           const char *hidden, double parameter, double tau)
+{
+    cgam_net *net;
+    const cgam_lagr *behind = cgam_lagr_find(hidden);
+    cgam_layer_opts front = cgam_layer_opts_default(), back = front;
+    front.lagr = cgam_lagr_find(visible);
+    front.param[0] = beta;
+    CHECK_STATUS(env, cgam_net_new(env, &net));
+    CHECK_STATUS(env, cgam_net_add_layer(net, "visible", 1, &Z->cols, &front, NULL));
+    if (tau == 0) {
+        CHECK_STATUS(env, cgam_net_add_hidden(net, "memories", 0, Z, behind, &parameter, 1));
+        return net;
+    }
+    back.lagr = behind;
+    back.param[0] = parameter;
+    back.tau = tau;
+    CHECK_STATUS(env, cgam_net_add_layer(net, "hidden", 1, &Z->rows, &back, NULL));
+    CHECK_STATUS(env, cgam_net_add_bilinear(net, "memories", 1, 0, Z, 1));
+    return net;
+}
+
 TEST_ENV(the_modern_hopfield_network_is_an_instance)
 {
     uint64_t seed = 10;
@@ -448,10 +434,9 @@ TEST_ENV(the_modern_hopfield_network_is_an_instance)
     for (int round = 0; round < 10; round++) {
         OWNED(cgam_bank) bank = random_bank(env, &seed, N, D, round % 2);
         double beta = 0.5 + 4 * uniform(&seed), M = cgam_bank_describe(bank).norm_max;
-        OWNED(cgam_net) settled = NULL;
-        OWNED(cgam_net) layered = NULL;
-        CHECK_STATUS(env, cgam_hopfield_net_new(bank, beta, 0, &settled));
-        CHECK_STATUS(env, cgam_hopfield_net_new(bank, beta, 1e-4, &layered));
+        const cgam_op Z = cgam_bank_op(bank);
+        OWNED(cgam_net) settled = one_stage(env, &Z, "identity", NAN, "softmax", beta, 0);
+        OWNED(cgam_net) layered = one_stage(env, &Z, "identity", NAN, "softmax", beta, 1e-4);
         double xi[D], next[D], fast, E, h[D + N];
         normals(&seed, 1, D, xi);
         CHECK_STATUS(env, cgam_hopfield_energy(bank, beta, xi, &fast));
@@ -503,10 +488,9 @@ TEST_ENV(the_dense_associative_memory_is_an_instance)
         for (int i = 0; i < N * D; i++) signs[i] = below(&seed, 2) ? 1 : -1;
         CHECK_STATUS(env, cgam_bank_new(env, signs, CGAM_F64, N, D, NULL, &bank));
         double beta = 0.05;
-        OWNED(cgam_net) settled = NULL;
-        OWNED(cgam_net) layered = NULL;
-        CHECK_STATUS(env, cgam_dense_net_new(bank, beta, power, 0, &settled));
-        CHECK_STATUS(env, cgam_dense_net_new(bank, beta, power, 1e-3, &layered));
+        const cgam_op Z = cgam_bank_op(bank);
+        OWNED(cgam_net) settled = one_stage(env, &Z, "tanh", beta, "power", power, 0);
+        OWNED(cgam_net) layered = one_stage(env, &Z, "tanh", beta, "power", power, 1e-3);
         normals(&seed, 10, D, v);
         CHECK_STATUS(env, cgam_dense_energy(bank, beta, power, v, &fast));
         CHECK_STATUS(env, cgam_net_eval(settled, 1, v, NULL, &(cgam_net_values){.energy = &E}));

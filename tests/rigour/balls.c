@@ -1,5 +1,6 @@
 /* balls.c: do the balls of ball.h hold what they should? Each operation on random balls, against Arb on
  * random members of theirs. */
+#include "base/rng.h"
 #include "rigour/ball.h"
 #include "rigour/campaign.h"
 #include <cgam/base.h>

@@ -2,6 +2,7 @@
 #include "memory/bank.h"
 #include "rigour/campaign.h"
 
+#include "base/rng.h"
 #include "num/cpu/widen.h"
 #include <cgam/base.h>
 

@@ -1,6 +1,6 @@
 /* check.h: numeric verbs for the tests, on top of cmocka.
  *
- * It brings the headers that most tests need, cgam/base.h and of the C library math, stdio, stdlib and string.
+ * It brings the headers that most tests need, cgam/base.h, base/rng.h and of the C library math, stdio, stdlib and string.
  *
  * A failure prints the expression, got, want, off-by and allowed with all digits, and ends the
  * test. NaN is never close to anything; equal infinities are. */
@@ -18,6 +18,7 @@
 
 #include <cmocka.h>
 
+#include "base/rng.h"
 #include <cgam/base.h>
 
 /* TEST(gate_decides_recall) { .. } is a test; tests run in the order of their file. TEST_WITH runs functions before and after it,

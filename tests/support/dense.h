@@ -6,6 +6,8 @@
 #ifndef CGAM_TESTS_DENSE_H
 #define CGAM_TESTS_DENSE_H
 
+#include "base/rng.h"
+
 #include <cgam/base.h>
 
 /* [count] zeros, until dense_reset. */

@@ -1,5 +1,6 @@
 /* baseline.c: means, thresholds, ranks and resampling; nothing here looks at a model. */
 #include "base/alloc.h"
+#include "base/rng.h"
 #include "lab/stats.h"
 
 #include "lab/language/baseline.h"

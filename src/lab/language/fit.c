@@ -10,6 +10,7 @@
  *
  * every rho costs n^3 operations after one decomposition, whatever d is: docs/theorems/projection.md. */
 #include "lab/language/fit.h"
+#include "base/rng.h"
 #include "num/eigen.h"
 
 #include <math.h>

@@ -41,7 +41,7 @@ static void take_modes(cgam_gates *g)
 {
     cgam_spectrum_info sp = cgam_spectrum_describe(g->modes);
     int64_t skip = g->info.modes - sp.modes;
-    double nu = cgam_bank_norm2(g->bank)[0];
+    double nu = g->bank->norm2[0];
     for (int64_t k = 0; k < g->info.modes; k++)
         g->mu[k] = k < skip ? 0 : cgam_spectrum_describe(g->modes).omega[k - skip] + nu;
     g->info.gram = (cgam_gram_info){sp.mu_min, sp.mu_max, sp.rank};

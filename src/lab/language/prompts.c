@@ -8,6 +8,7 @@
  * the queries drawn, so a prompt can be made again alone; it is the same among more queries where
  * demonstrations come from a file of their own. */
 #include "base/alloc.h"
+#include "base/rng.h"
 #include "lab/language/dataset.h"
 #include "lab/names.h"
 

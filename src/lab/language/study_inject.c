@@ -8,6 +8,7 @@
  *
  * Vectors of half h after layer l: ADD has P times the mean over h of (state with demonstrations -
  * without), REPLACE the state with demonstrations of the next query of h. */
+#include "base/rng.h"
 #include "lab/language/inject.h"
 #include "lm/lens.h"
 

@@ -6,6 +6,7 @@
  *
  * Of an answer of several tokens q_i is taken in each of its places, after the tokens before it, and
  * log-probabilities are added up. */
+#include "base/rng.h"
 #include "lab/language/study_sweep.h"
 #include "lab/stats.h"
 #include "lab/table.h"

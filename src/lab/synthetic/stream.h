@@ -14,6 +14,8 @@
 #ifndef CGAM_SRC_LAB_SYNTHETIC_STREAM_H
 #define CGAM_SRC_LAB_SYNTHETIC_STREAM_H
 
+#include "base/rng.h"
+
 #include <cgam/base.h>
 
 enum {

@@ -8,9 +8,8 @@ int main(void)
 {
     cgam_env *env = NULL;
     if (cgam_env_new(NULL, &env) != CGAM_OK) return 1;
-    const int threads = cgam_env_threads(env);
     cgam_env_free(env);
-    if (threads < 1 || strcmp(cgam_version(), CGAM_VERSION) != 0) return 1;
+    if (strcmp(cgam_version(), CGAM_VERSION) != 0) return 1;
     printf("cgam %s\n", cgam_version());
     return 0;
 }

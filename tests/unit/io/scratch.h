@@ -106,16 +106,4 @@ static inline int read_array(cgam_env *env, void *arg)
     return status;
 }
 
-static inline int ignore_array(void *user, const char *member, int dtype, int ndim,
-                               const int64_t *shape)
-{
-    (void)user, (void)member, (void)dtype, (void)ndim, (void)shape;
-    return 0;
-}
-
-static inline int list_arrays(cgam_env *env, void *arg)
-{
-    return cgam_array_list(env, arg, ignore_array, NULL);
-}
-
 #endif

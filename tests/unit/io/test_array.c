@@ -151,51 +151,6 @@ TEST_ENV(a_long_path_leaves_room_for_the_reason)
                   cgam_array_open(env, path, &a));
 }
 
-typedef struct listing {
-    char text[512];
-    int left; /* calls until it stops */
-} listing;
-
-static int note(void *user, const char *member, int dtype, int ndim, const int64_t *shape)
-{
-    listing *l = user;
-    size_t used = strlen(l->text);
-    snprintf(l->text + used, sizeof l->text - used, "[%s %s %d:%lld]", member,
-             dtype < 0 ? "other" : cgam_word(cgam_dtype_words, (cgam_dtype)dtype), ndim,
-             ndim ? (long long)shape[0] : 1);
-    return --l->left == 0;
-}
-
-TEST_ENV(lists_name_every_array)
-{
-    static const struct {
-        const char *file, *want;
-    } cases[] = {
-        {"f4.npy", "[ f32 2:3]"},
-        {"scalar.npy", "[ f64 0:1]"},
-        {"structured.npy", "[ other 1:2]"},
-        {"stored.npz", "[a f64 2:3][b i32 2:3][flags f32 2:3]"},
-        {"deflated.npz", "[a f64 2:3][f f64 3:2][big f64 2:99]"},
-        {"all.safetensors", "[f64 f64 2:3][f32 f32 2:3][f16 f16 2:3][bf16 bf16 2:3][i64 i64 2:3]"
-                            "[i32 i32 2:3][u8 f32 2:3]"},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        listing l = {.left = 100};
-        CHECK_STATUS(env, cgam_array_list(env, data_path(cases[i].file), note, &l));
-        assert_string_equal(l.text, cases[i].want);
-    }
-    listing l = {.left = 2};
-    CHECK_STATUS(env, cgam_array_list(env, data_path("all.safetensors"), note, &l));
-    assert_string_equal(l.text, "[f64 f64 2:3][f32 f32 2:3]");
-    l = (listing){.left = 1};
-    CHECK_STATUS(env, cgam_array_list(env, data_path("stored.npz"), note, &l));
-    assert_string_equal(l.text, "[a f64 2:3]");
-    l = (listing){.left = 1};
-    CHECK_STATUS(env, cgam_array_list(env, put_text("m.csv", "1,2\n3,4\n5,6\n"), note, &l));
-    assert_string_equal(l.text, "[ f64 2:3]");
-    CHECK_FAILS(env, CGAM_E_NOT_FOUND, cgam_array_list(env, scratch("absent"), note, &l));
-}
-
 /* The first value that is no number is named, whichever thread finds which. */
 TEST(the_first_bad_value_is_named)
 {

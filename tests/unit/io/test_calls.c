@@ -92,14 +92,13 @@ static void not_blamed(void *arg, int status, const char *call)
 
 TEST(every_call_of_a_reader_may_fail)
 {
-    static const char *const files[] = {"f8.npy",       "fortran.npy",         "stored.npz:a",
-                                        "deflated.npz", "all.safetensors:f64", "all.safetensors"};
+    static const char *const files[] = {"f8.npy", "fortran.npy", "stored.npz:a", "deflated.npz:a",
+                                        "all.safetensors:f64"};
     static char piped[] = "1,2\n3,4\n";
     char path[1024];
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         snprintf(path, sizeof path, "%s", data_path(files[i]));
-        assert_true(check_every_call(i % 2 && i > 2 ? list_arrays : read_array, path, not_blamed) >
-                    10);
+        assert_true(check_every_call(read_array, path, not_blamed) > 10);
     }
     snprintf(path, sizeof path, "%s", put_text("m.csv", "a,b\n1,2\n"));
     assert_true(check_every_call(read_array, path, not_blamed) > 10);

@@ -249,7 +249,6 @@ TEST_WITH(set_up, tear_down, the_margin_includes_equality)
                 assert_true((got.p_lower_bound == 1) == !short_of);
                 if (!short_of) assert_true(p[0] == 0 && p[1] == 1 && p[2] == 0);
                 if (short_of == 2) assert_true(got.support == 3 && got.p < 1);
-                CHECK_REL(cgam_margin_gap(o.entmax, beta), gap, 1e-15);
             }
 }
 
@@ -325,12 +324,8 @@ TEST_WITH(set_up, tear_down, what_does_not_go_with_it_is_refused_in_a_line)
                  {"entmax", -1},   {"entmax:", -1},    {"entmax:1", -1},  {"entmax:2.5", -1},
                  {"entmax:x", -1}, {"entmax:nan", -1}, {"relu", -1},      {"entmax:1.5 ", -1}};
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
-        double order = -1, again = -1;
-        char text[CGAM_ACTIVATION_TEXT];
+        double order = -1;
         assert_true(cgam_activation_find(names[k].name, &order) == (names[k].order >= 0));
         assert_true(order == names[k].order);
-        if (order < 0) continue;
-        assert_true(cgam_activation_find(cgam_activation_name(order, text), &again));
-        assert_true(again == order);
     }
 }

@@ -160,8 +160,8 @@ TEST(modes_can_be_read_off)
         double least = m > 0 ? cgam_spectrum_describe(sp).omega[0] : 0;
         double worst = 1e-12; /* modes of a tall bank are good to eps mu_max / mu_k */
         if (cgam_spectrum_describe(sp).kernel > 0 && m > 0)
-            worst = fmax(1e-12, 1e-14 * cgam_spectrum_describe(sp).mu_max /
-                                    (least + cgam_bank_norm2(bank)[0]));
+            worst =
+                fmax(1e-12, 1e-14 * cgam_spectrum_describe(sp).mu_max / (least + bank->norm2[0]));
         for (int64_t a = 0; a < m; a++) {
             double dot = 0;
             for (int64_t i = 0; i < n; i++) dot += V[i * m + a] * x[i];
