@@ -8,7 +8,6 @@
  * processor time. faiss (its flat index, by python3-faiss where it is installed) is run between two rounds.
  * The first bank, larger than the last-level cache, is the one that goals refer to. */
 #include "base/env.h"
-#include "base/rng.h"
 #include "bench/limits.h"
 #include "memory/bank.h"
 #include "num/sketch.h"

@@ -4,7 +4,6 @@
  * and the product that makes P, each called alone. Exit status 1: it took longer. */
 #include "base/blas.h"
 #include "base/env.h"
-#include "base/rng.h"
 #include "lab/language/fit.h"
 
 #include <cgam/base.h>

@@ -9,7 +9,6 @@
  * many threads; the set-up of an alpha is n d^2 multiply-adds at that of dgemm. */
 #include "base/blas.h"
 #include "base/env.h"
-#include "base/rng.h"
 
 #include "lab/language/gates.h"
 #include <cgam/base.h>

@@ -3,7 +3,6 @@
  * target token is made likely in half of the queries, so that intervals are not all empty. Also
  * as a ratio to the matrix products alone, which no way of scoring can do without. */
 #include "base/env.h"
-#include "base/rng.h"
 #include "lm/lens.h"
 
 #include "lab/language/sweep.h"

@@ -18,7 +18,6 @@
  *
  * Exit status 1: a claim failed. */
 #include "base/env.h"
-#include "base/rng.h"
 #include "lm/cache.h"
 #include "tests/support/http_client.h"
 

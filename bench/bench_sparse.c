@@ -8,7 +8,6 @@
 #include <cgam/cgam.h>
 
 #include "base/env.h"
-#include "base/rng.h"
 
 #include <cgam/base.h>
 #include <math.h>

@@ -3,7 +3,6 @@
 
 #include "base/blas.h"
 #include "base/env.h"
-#include "base/rng.h"
 #include "bench/limits.h"
 #include "memory/plan.h"
 #include "num/cpu/widen.h"

@@ -1,6 +1,8 @@
-/* env.h (private): memory, messages and threads of an env, and properties of the machine. */
+/* env.h (private): memory, messages and threads of an env, random numbers, and properties of the machine. */
 #ifndef CGAM_SRC_BASE_ENV_H
 #define CGAM_SRC_BASE_ENV_H
+
+#include "base/rng.h"
 
 #include <cgam/base.h>
 #include <stdarg.h>
