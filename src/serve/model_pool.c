@@ -16,7 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { TICK_MS = 20, GRACE_SECONDS = 5, WORDS_FIXED = 16 };
+enum { TICK_MS = 20, WORDS_FIXED = 16 };
+static const double GRACE = 0.6;                       /* seconds, as on the command line */
 enum { PROGRESS_MAX = 1 << 16, ANSWER_MAX = 1 << 30 }; /* bytes of a packet */
 
 typedef struct cgam_model_process {
@@ -167,7 +168,7 @@ static void release_process(cgam_server *server, model_process *p, bool alive)
 
 /* ---- one request ------------------------------------------------------------------------------- */
 
-/* A request in a model process, which has the time of the request and then GRACE_SECONDS to stop. */
+/* A request in a model process, which has the time of the request and then GRACE seconds to stop. */
 typedef struct dialogue {
     model_process *process;
     cgam_packet_end end;
@@ -185,7 +186,7 @@ static bool wait_ready(void *user, short events)
         struct pollfd at = {.fd = t->process->socket, .events = events};
         int found = poll(&at, 1, TICK_MS); /* checks a process that sends without end, too */
         if (t->stopping == 0 && cgam_exchange_must_stop(t->exchange)) t->stopping = cgam_clock();
-        t->over = t->stopping > 0 && cgam_clock() - t->stopping > GRACE_SECONDS;
+        t->over = t->stopping > 0 && cgam_clock() - t->stopping > GRACE;
         if (t->over) return false;
         if (found > 0) return true;
         if (t->stopping == 0 || t->stop_sent || events != POLLIN)

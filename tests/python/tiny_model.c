@@ -7,12 +7,15 @@ static const struct kind {
     const char *name, *architecture;
     tiny_type type;
     bool tied, rope_factors, bpe;
-} kinds[] = {{"llama", NULL, TINY_F32, false, false, false},
-             {"stablelm", "stablelm", TINY_F32, false, false, false},
-             {"gemma", "gemma", TINY_F16, true, false, false},
-             {"xverse", "xverse", TINY_F16, false, false, false},
-             {"packed", NULL, TINY_Q8_0, true, true, false},
-             {"bpe", NULL, TINY_F16, true, false, true}};
+    int layers, width, context; /* 0: as small as by default */
+} kinds[] = {
+    {.name = "llama"},
+    {.name = "stablelm", .architecture = "stablelm"},
+    {.name = "gemma", .architecture = "gemma", .type = TINY_F16, .tied = true},
+    {.name = "xverse", .architecture = "xverse", .type = TINY_F16},
+    {.name = "packed", .type = TINY_Q8_0, .tied = true, .rope_factors = true},
+    {.name = "bpe", .type = TINY_F16, .tied = true, .bpe = true},
+    {.name = "slow", .type = TINY_F16, .tied = true, .layers = 8, .width = 512, .context = 32768}};
 
 int main(int argc, char **argv)
 {
@@ -26,6 +29,12 @@ int main(int argc, char **argv)
         shape.tied = k->tied;
         shape.rope_factors = k->rope_factors;
         shape.bpe = k->bpe;
+        if (k->layers) {
+            shape.layers = k->layers;
+            shape.width = k->width;
+            shape.ff = 2 * k->width;
+            shape.context = k->context;
+        }
         tiny_write(argv[1], shape);
         return 0;
     }
