@@ -6,6 +6,7 @@
 #include "base/pool.h"
 
 #include <malloc.h>
+#include <math.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -234,6 +235,16 @@ void cgam_env_limit(cgam_env *env, size_t bytes)
 }
 
 size_t cgam_env_used(const cgam_env *env) { return env->used; }
+
+cgam_status cgam_env_expect(cgam_env *env, double bytes, const char *what)
+{
+    const double mb = 0x1p20;
+    size_t limit = env->limit, used = env->used;
+    if (limit == SIZE_MAX || bytes + (double)used <= (double)limit) return CGAM_OK;
+    return cgam_fail(env, CGAM_E_NOMEM,
+                     "out of memory: %s would take %.0f MB beside %.0f; max-memory is %.0f MB",
+                     what, ceil(bytes / mb), (double)used / mb, (double)limit / mb);
+}
 
 size_t cgam_limit_hit(void)
 {

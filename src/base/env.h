@@ -40,6 +40,8 @@ cgam_status(cgam_fail)(cgam_env *env, cgam_status status, const char *format, ..
  * run out. Only for an env with the default allocator. */
 void cgam_env_limit(cgam_env *env, size_t bytes);
 size_t cgam_env_used(const cgam_env *env);
+/* Returns CGAM_E_NOMEM if `bytes` more would exceed the limit: for work that knows what it will need, before it begins. */
+cgam_status cgam_env_expect(cgam_env *env, double bytes, const char *what);
 /* Returns the limit, in MB, if a request of the calling thread has exceeded it since the last call; else 0. */
 size_t cgam_limit_hit(void);
 

@@ -254,10 +254,12 @@ static cgam_status run_spread(run *r)
 cgam_status cgam_blocks_run(cgam_study *study, cgam_blocks *b)
 {
     const cgam_ranks *ranks = study->opts.ranks;
+    double needs = (double)b->count * ((double)b->record * sizeof(double) + sizeof(bool));
+    cgam_status status = cgam_env_expect(study->env, needs, "the results of all trials");
+    if (status != CGAM_OK) return status;
     run *r = cgam_zalloc(study->env, 1, sizeof *r);
     b->records = cgam_alloc(study->env, (size_t)b->count * (size_t)b->record, sizeof(double));
     bool *done = cgam_zalloc(study->env, (size_t)b->count, sizeof *done);
-    cgam_status status = CGAM_OK;
     if (!r || !b->records || !done) status = cgam_fail_nomem(study->env, "results");
     if (status == CGAM_OK) {
         *r = (run){.study = study, .b = b, .done = done};

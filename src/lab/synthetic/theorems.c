@@ -7,7 +7,11 @@
 #include <math.h>
 #include <string.h>
 
-enum { BLOCK = 10, THEOREMS_MAX = 64 };
+enum {
+    BLOCK = 10,
+    BLOCKS_MAX = 1 << 16,
+    THEOREMS_MAX = 64
+}; /* instances a block; blocks a statement */
 
 double cgam_case_between(cgam_case *c, double low, double high)
 {
@@ -83,7 +87,7 @@ cgam_status cgam_theorem_case(cgam_study *study, const cgam_theorem *t, int64_t 
 }
 
 typedef struct setup {
-    int64_t theorems, blocks;
+    int64_t theorems, blocks, block; /* instances a block */
     const cgam_theorem *theorem[THEOREMS_MAX];
     int64_t cases[THEOREMS_MAX], first[THEOREMS_MAX + 1]; /* first block of each */
 } setup;
@@ -92,13 +96,15 @@ static void lay_out(const cgam_study_opts *o, setup *u)
 {
     const cgam_theorem *lists[] = {cgam_theorems_gates, cgam_theorems_recall};
     memset(u, 0, sizeof *u);
+    u->block = BLOCK;
+    if (o->trials / BLOCK > BLOCKS_MAX) u->block = (o->trials + BLOCKS_MAX - 1) / BLOCKS_MAX;
     for (int k = 0; k < 2; k++)
         for (const cgam_theorem *t = lists[k]; t->name && u->theorems < THEOREMS_MAX; t++) {
             int64_t j = u->theorems++;
             u->theorem[j] = t;
             u->cases[j] = o->trials;
             if (t->share > 0) u->cases[j] = (int64_t)ceil((double)o->trials * t->share);
-            u->first[j + 1] = u->first[j] + (u->cases[j] + BLOCK - 1) / BLOCK;
+            u->first[j + 1] = u->first[j] + (u->cases[j] + u->block - 1) / u->block;
         }
     u->blocks = u->first[u->theorems];
 }
@@ -111,7 +117,7 @@ static cgam_status count_block(cgam_study *study, void *arg, void *opened, int64
     int64_t j = 0;
     while (u->first[j + 1] <= i) j++;
     const cgam_theorem *t = u->theorem[j];
-    int64_t from = (i - u->first[j]) * BLOCK, to = from + BLOCK;
+    int64_t from = (i - u->first[j]) * u->block, to = from + u->block;
     if (to > u->cases[j]) to = u->cases[j];
     double cases = 0, violations = 0, worst = INFINITY;
     cgam_case *c = cgam_alloc(study->env, 1, sizeof *c);

@@ -247,3 +247,19 @@ TEST(blocks_come_back_whole)
         for (int k = 0; k < BLOCKS; k++) cgam_free(env, block[(k * 7 + round) % BLOCKS]);
     }
 }
+
+TEST(what_would_exceed_the_limit_is_rejected_before_it_begins)
+{
+    cgam_env *env;
+    assert_int_equal(cgam_env_new(NULL, &env), CGAM_OK);
+    assert_int_equal(cgam_env_expect(env, 1e18, "work"), CGAM_OK); /* no limit */
+    cgam_env_limit(env, (size_t)64 << 20);
+    void *block = cgam_alloc(env, 32, 1 << 20);
+    assert_non_null(block);
+    assert_int_equal(cgam_env_expect(env, 0x1p24, "work"), CGAM_OK);
+    assert_int_equal(cgam_env_expect(env, 0x1p25 + 0x1p20, "work"), CGAM_E_NOMEM);
+    assert_string_equal(cgam_env_message(env),
+                        "out of memory: work would take 33 MB beside 32; max-memory is 64 MB");
+    cgam_free(env, block);
+    cgam_env_free(env);
+}
