@@ -8,6 +8,7 @@
 #include <cgam/flow.h>
 #include <cgam/gate.h>
 #include <cgam/io.h>
+#include <cgam/learn.h>
 #include <cgam/lm.h>
 #include <cgam/net.h>
 #include <cgam/recall.h>
