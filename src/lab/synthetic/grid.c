@@ -63,26 +63,6 @@ static int stream_of(const cgam_study_opts *o)
     return o->kind == CGAM_STUDY_CAPACITY ? CGAM_STREAM_CAPACITY : CGAM_STREAM_PHASE;
 }
 
-/* Z [n, d]: random unit vectors, or rows of the user's bank. */
-static cgam_status make_memories(cgam_study *study, int64_t set, int64_t load, int64_t n, double *Z)
-{
-    const cgam_study_opts *o = &study->opts;
-    cgam_status status = CGAM_OK;
-    if (!o->bank) {
-        cgam_rng rng = cgam_stream(o->seed, stream_of(o), CGAM_STREAM_BANK, set, load, 0);
-        cgam_trial_memories(&rng, n, o->d, Z);
-        return CGAM_OK;
-    }
-    /* n of the rows in their order, each set equally likely: row i is taken with the chance that
-     * is left for it (Knuth, volume 2, algorithm S) */
-    int64_t have = cgam_bank_describe(o->bank).n, taken = 0;
-    cgam_rng rng = cgam_stream(o->seed, stream_of(o), CGAM_STREAM_ROWS, set, load, 0);
-    for (int64_t i = 0; i < have && taken < n && status == CGAM_OK; i++)
-        if (cgam_rng_uniform(&rng) * (double)(have - i) < (double)(n - taken))
-            status = cgam_bank_row(o->bank, i, Z + o->d * taken++);
-    return status;
-}
-
 typedef struct room {
     int64_t set, load, n, d;
     cgam_bank *bank;
@@ -189,7 +169,7 @@ static cgam_status room_open(cgam_study *study, int64_t set, int64_t load, room 
     w->Z = w->gap + width * lambdas;
     w->S = w->Z + n * d;
     w->v = w->S + n * d;
-    cgam_status status = make_memories(study, set, load, n, w->Z);
+    cgam_status status = cgam_trial_bank(study, stream_of(o), set, load, 0, n, w->Z);
     if (status == CGAM_OK) status = cgam_bank_new(env, w->Z, CGAM_F64, n, d, NULL, &w->bank);
     if (status == CGAM_OK && cgam_bank_describe(w->bank).equal_norms)
         status = cgam_spectrum_new(w->bank, &w->spectrum);

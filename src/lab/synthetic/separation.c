@@ -41,12 +41,12 @@ static cgam_status make_bank(cgam_study *study, int64_t set, double *Z, double *
 {
     const cgam_study_opts *o = &study->opts;
     cgam_env *env = study->env;
-    cgam_rng rng = cgam_stream(o->seed, CGAM_STREAM_SEPARATION, CGAM_STREAM_BANK, set, 0, 0);
-    cgam_trial_memories(&rng, o->n, o->d, Z);
     cgam_bank *bank = NULL;
     cgam_gate *gate = NULL;
     double *v = cgam_zalloc(env, (size_t)(o->d + o->n), sizeof *v);
     cgam_status status = v ? CGAM_OK : cgam_fail_nomem(env, "a bank");
+    if (status == CGAM_OK)
+        status = cgam_trial_bank(study, CGAM_STREAM_SEPARATION, set, 0, 0, o->n, Z);
     if (status == CGAM_OK) status = cgam_bank_new(env, Z, CGAM_F64, o->n, o->d, NULL, &bank);
     if (status == CGAM_OK) status = cgam_gate_new(bank, o->alpha, NULL, &gate);
     if (status == CGAM_OK && o->coupled && cgam_gate_describe(gate).regime != CGAM_SUBCRITICAL)

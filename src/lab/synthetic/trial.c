@@ -15,6 +15,26 @@ void cgam_trial_memories(cgam_rng *rng, int64_t n, int64_t d, double *Z)
     }
 }
 
+cgam_status cgam_trial_bank(const cgam_study *study, int stream, int64_t set, int64_t cell,
+                            int64_t trial, int64_t n, double *Z)
+{
+    const cgam_study_opts *o = &study->opts;
+    cgam_status status = CGAM_OK;
+    if (!o->bank) {
+        cgam_rng rng = cgam_stream(o->seed, stream, CGAM_STREAM_BANK, set, cell, trial);
+        cgam_trial_memories(&rng, n, o->d, Z);
+        return CGAM_OK;
+    }
+    /* each set of n rows is equally likely: row i is taken with the chance that is left for it (Knuth, volume 2,
+     * algorithm S) */
+    int64_t have = cgam_bank_describe(o->bank).n, taken = 0;
+    cgam_rng rng = cgam_stream(o->seed, stream, CGAM_STREAM_ROWS, set, cell, trial);
+    for (int64_t i = 0; i < have && taken < n && status == CGAM_OK; i++)
+        if (cgam_rng_uniform(&rng) * (double)(have - i) < (double)(n - taken))
+            status = cgam_bank_row(o->bank, i, Z + o->d * taken++);
+    return status;
+}
+
 void cgam_trial_softmax(int64_t n, double beta, const double *r, double *p)
 {
     double top = -INFINITY, sum = 0;
@@ -65,8 +85,8 @@ cgam_status cgam_problem_open(const cgam_study *study, int stream, double sigma_
     p->c = p->q + d;
     p->b = p->c + d;
     p->u = p->b + n;
-    cgam_rng rng = cgam_stream(study->opts.seed, stream, CGAM_STREAM_BANK, 0, 0, trial);
-    cgam_trial_memories(&rng, n, d, p->Z);
+    cgam_status status = cgam_trial_bank(study, stream, 0, 0, trial, n, p->Z);
+    if (status != CGAM_OK) return status;
     const cgam_cues cues = {.stream = stream,
                             .cell = cell,
                             .n = n,
@@ -77,7 +97,7 @@ cgam_status cgam_problem_open(const cgam_study *study, int stream, double sigma_
                             .c = p->c,
                             .target = &p->target};
     cue(study, &cues, trial, 0, 1);
-    cgam_status status = cgam_bank_new(study->env, p->Z, CGAM_F64, n, d, NULL, &p->bank);
+    status = cgam_bank_new(study->env, p->Z, CGAM_F64, n, d, NULL, &p->bank);
     if (status == CGAM_OK) status = cgam_bank_score(p->bank, p->q, p->b);
     if (status == CGAM_OK) status = cgam_bank_score(p->bank, p->c, p->u);
     return status;

@@ -17,6 +17,10 @@ static inline int64_t cgam_block_trials(const cgam_study_opts *o, int64_t block,
 /* n rows of d normals each, divided by their norms. */
 void cgam_trial_memories(cgam_rng *rng, int64_t n, int64_t d, double *Z);
 
+/* The memories of a study, Z [n, d]: n random unit vectors, or n random rows of the given bank in their order. */
+cgam_status cgam_trial_bank(const cgam_study *study, int stream, int64_t set, int64_t cell,
+                            int64_t trial, int64_t n, double *Z);
+
 /* p = softmax(beta r), which may be one array. */
 void cgam_trial_softmax(int64_t n, double beta, const double *r, double *p);
 
