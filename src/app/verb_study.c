@@ -182,6 +182,7 @@ static cgam_status run_kind(cgam_call *call, cgam_study_kind kind)
     }
     if (status == CGAM_OK) {
         if (kind == CGAM_STUDY_THEOREMS) call->negative = violated(study);
+        if (writes && cgam_studies[kind].time) status = cgam_studies[kind].time(study, call->doc);
         if (out) cgam_json_put_text(call->doc, "out", out);
         cgam_json_put_real(call->doc, "seconds", cgam_clock() - begun);
         if (writes) cgam_study_forget(study);

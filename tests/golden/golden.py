@@ -25,9 +25,9 @@ USUAL = 1e-6  # relative; sums run in another order on another CPU
 SMALLEST = 1e-9  # numbers below it are rounding: energies that do not rise, residuals, what is 0 in exact arithmetic
 
 # Keys whose values belong to the run (machine, time, version): only types and inner keys are compared.
-MASKED = {"version", "machine", "seconds", "unit"}
+MASKED = {"version", "machine", "seconds", "microseconds", "unit"}
 # Keys of flows, sketches and fits, whose steps follow the rounding of the CPU: relative.
-LOOSE = {"iterations": 0.3, "evaluations": 0.3, "time": 0.05, "residual": 1.0, "rescored": 0.2}
+LOOSE = {"iterations": 0.3, "work": 0.3, "evaluations": 0.3, "time": 0.05, "residual": 1.0, "rescored": 0.2}
 # A share of variance, r2, that is far below 0 says that a prediction is worse than the mean. How much worse follows the rounding of the
 # CPU: the error of one fit divided by what is left of another's numbers. That it is far below 0 is what is compared.
 WORSE_THAN_THE_MEAN = -10

@@ -35,6 +35,7 @@ LONG = {
     "study convergence": {"trials": 10**5, "out": "convergence"},
     "study annealing": {"trials": 10**5, "out": "annealing"},
     "study sparse": {"trials": 10**5, "out": "sparse"},
+    "study rivals": {"banks": 4096, "out": "rivals"},
     "net run": {"FILE": "net"},
     "bench": {"rows": 64000, "columns": 2048, "runs": 100},
     "bank pack": {"from": "large", "dtype": "f64", "alpha": 0.1, "out": "packed.safetensors"},

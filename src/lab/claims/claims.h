@@ -27,6 +27,7 @@ enum {
     CGAM_RUN_ANNEALING,
     CGAM_RUN_SPARSE,
     CGAM_RUN_SPARSE_COUPLED, /* with feedback */
+    CGAM_RUN_RIVALS,
     CGAM_RUNS
 };
 

@@ -100,5 +100,7 @@ const cgam_figure_script cgam_figure_scripts[] = {
     {CGAM_STUDY_ANNEALING, "best", "Recalls that end at the lowest energy found", 820, 420, NULL},
     {CGAM_STUDY_SPARSE, "support", "Memories searched against query noise", WIDE, HIGH, NULL},
     {CGAM_STUDY_SPARSE, "exact", "Exact retrieval against query noise", WIDE, HIGH, NULL},
+    {CGAM_STUDY_RIVALS, "accuracy", "Gates and their rivals against query noise", 820, HIGH, NULL},
+    {CGAM_STUDY_RIVALS, "gains", "What each gains over query mixing", 820, HIGH, NULL},
     {.name = NULL},
 };

@@ -35,6 +35,7 @@ static const struct {
     [CGAM_RUN_ANNEALING] = {CGAM_STUDY_ANNEALING, "annealing"},
     [CGAM_RUN_SPARSE] = {CGAM_STUDY_SPARSE, "sparse"},
     [CGAM_RUN_SPARSE_COUPLED] = {CGAM_STUDY_SPARSE, "sparse-coupled"},
+    [CGAM_RUN_RIVALS] = {CGAM_STUDY_RIVALS, "rivals"},
 };
 
 cgam_report_opts cgam_report_opts_default(void)

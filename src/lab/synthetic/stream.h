@@ -28,7 +28,8 @@ enum {
     CGAM_STREAM_PHASE = 7,
     CGAM_STREAM_CONVERGENCE = 8,
     CGAM_STREAM_ANNEALING = 9,
-    CGAM_STREAM_SPARSE = 10
+    CGAM_STREAM_SPARSE = 10,
+    CGAM_STREAM_RIVALS = 11 /* its cues are those of separation */
 };
 enum {
     CGAM_STREAM_BANK = 1,    /* memories; for clusters the centre first */
@@ -37,7 +38,10 @@ enum {
     CGAM_STREAM_CONTEXT = 4, /* eta */
     CGAM_STREAM_START = 5,   /* r(0) */
     CGAM_STREAM_CASE = 6,    /* everything of a random instance */
-    CGAM_STREAM_ROWS = 7     /* which rows of a given bank */
+    CGAM_STREAM_ROWS = 7,    /* which rows of a given bank */
+    CGAM_STREAM_WRONG = 8,   /* whether the context means another memory, and which */
+    CGAM_STREAM_KEYS = 9,    /* keys of contexts in a space of their own */
+    CGAM_STREAM_MASK = 10    /* units of each context */
 };
 enum { CGAM_STREAM_SETS = 1 << 12, CGAM_STREAM_CELLS = 1 << 10 };
 #define CGAM_STREAM_TRIALS ((int64_t)1 << 32)

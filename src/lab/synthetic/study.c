@@ -10,19 +10,19 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#define PART(name_, run_) .name = name_, .run = cgam_##run_##_run, .trial = cgam_##run_##_trial
 const cgam_study_part cgam_studies[CGAM_STUDY_KINDS] = {
-    [CGAM_STUDY_SEPARATION] = {"separation", cgam_separation_run, cgam_separation_trial, NULL},
-    [CGAM_STUDY_COMPETITION] = {"competition", cgam_competition_run, cgam_competition_trial,
-                                cgam_competition_check},
-    [CGAM_STUDY_COUPLED] = {"coupled", cgam_coupled_run, cgam_coupled_trial, NULL},
-    [CGAM_STUDY_TIMESCALE] = {"timescale", cgam_timescale_run, cgam_timescale_trial, NULL},
-    [CGAM_STUDY_THEOREMS] = {"theorems", cgam_theorems_run, cgam_theorems_trial, NULL},
-    [CGAM_STUDY_CAPACITY] = {"capacity", cgam_grid_run, cgam_grid_trial, cgam_grid_check},
-    [CGAM_STUDY_PHASE] = {"phase", cgam_grid_run, cgam_grid_trial, cgam_grid_check},
-    [CGAM_STUDY_CONVERGENCE] = {"convergence", cgam_convergence_run, cgam_convergence_trial,
-                                cgam_convergence_check},
-    [CGAM_STUDY_ANNEALING] = {"annealing", cgam_annealing_run, cgam_annealing_trial, NULL},
-    [CGAM_STUDY_SPARSE] = {"sparse", cgam_sparse_run, cgam_sparse_trial, NULL},
+    [CGAM_STUDY_SEPARATION] = {PART("separation", separation)},
+    [CGAM_STUDY_COMPETITION] = {PART("competition", competition), .check = cgam_competition_check},
+    [CGAM_STUDY_COUPLED] = {PART("coupled", coupled)},
+    [CGAM_STUDY_TIMESCALE] = {PART("timescale", timescale)},
+    [CGAM_STUDY_THEOREMS] = {PART("theorems", theorems)},
+    [CGAM_STUDY_CAPACITY] = {PART("capacity", grid), .check = cgam_grid_check},
+    [CGAM_STUDY_PHASE] = {PART("phase", grid), .check = cgam_grid_check},
+    [CGAM_STUDY_CONVERGENCE] = {PART("convergence", convergence), .check = cgam_convergence_check},
+    [CGAM_STUDY_ANNEALING] = {PART("annealing", annealing)},
+    [CGAM_STUDY_SPARSE] = {PART("sparse", sparse)},
+    [CGAM_STUDY_RIVALS] = {PART("rivals", rivals), .time = cgam_rivals_time},
 };
 
 /* ---- Life ------------------------------------------------------------------------------------ */

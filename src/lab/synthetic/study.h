@@ -30,6 +30,7 @@ typedef enum cgam_study_kind {
     CGAM_STUDY_CONVERGENCE, /* where flows and iterations end, from random starts */
     CGAM_STUDY_ANNEALING,   /* plain and annealed recalls beside the best energy found */
     CGAM_STUDY_SPARSE, /* support and exactness of sparse recalls, without and with a context */
+    CGAM_STUDY_RIVALS, /* gates beside other ways to use a context */
     CGAM_STUDY_KINDS   /* how many there are */
 } cgam_study_kind;
 
@@ -68,6 +69,8 @@ typedef struct cgam_study_opts {
     cgam_list load;        /* N/d; 0 = all rows of a given bank */
     cgam_list ratio;       /* tau_r/tau_s */
     double centre, spread; /* norm of a cluster's centre, sigma around it */
+    int64_t groups;        /* clusters that the memories are in */
+    double wrong;          /* share of contexts that mean another memory */
     double t_cap;          /* longest time of a transient */
     double delta;          /* t* is when the winner should have 1 - delta */
     double noise;          /* standard deviation of r(0) */
@@ -196,6 +199,8 @@ typedef struct cgam_study_part {
     cgam_status (*run)(cgam_study *study);
     cgam_status (*trial)(cgam_study *study, int64_t trial, json_t *doc);
     cgam_status (*check)(cgam_env *env, const cgam_study_opts *opts); /* NULL = nothing to check */
+    /* Adds how long things take, measured now, which is not the same twice; NULL = nothing. */
+    cgam_status (*time)(cgam_study *study, json_t *doc);
 } cgam_study_part;
 extern const cgam_study_part cgam_studies[CGAM_STUDY_KINDS];
 
@@ -210,11 +215,13 @@ CGAM_STUDY_PART(theorems);
 CGAM_STUDY_PART(convergence);
 CGAM_STUDY_PART(annealing);
 CGAM_STUDY_PART(sparse);
+CGAM_STUDY_PART(rivals);
 CGAM_STUDY_PART(grid); /* capacity and phase */
 /* What the ranges of single parameters do not say. */
 cgam_status cgam_competition_check(cgam_env *env, const cgam_study_opts *opts);
 cgam_status cgam_convergence_check(cgam_env *env, const cgam_study_opts *opts);
 cgam_status cgam_grid_check(cgam_env *env, const cgam_study_opts *opts);
+cgam_status cgam_rivals_time(cgam_study *study, json_t *doc);
 
 /* ---- Blocks: run.c --------------------------------------------------------------------------- */
 /* A study's work is cut into blocks whose results are `record` doubles each. They are computed in any

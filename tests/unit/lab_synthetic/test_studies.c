@@ -36,6 +36,15 @@ static cgam_study_opts small(cgam_study_kind kind)
         o.trials = 20;
         o.sigma_q = (cgam_list){noise, 2};
         break;
+    case CGAM_STUDY_RIVALS:
+        o.trials = 5;
+        o.banks = 5;
+        o.n = 12;
+        o.d = 4;
+        o.alphas = (cgam_list){alphas, 2};
+        o.lambda = (cgam_list){loads, 2};
+        o.sigma_q = (cgam_list){noise, 2};
+        break;
     case CGAM_STUDY_CONVERGENCE:
     case CGAM_STUDY_ANNEALING:
         o.trials = 3;
@@ -234,7 +243,7 @@ TEST(a_trial_does_not_know_how_many_there_are)
     for (int k = 0; k < CGAM_STUDY_KINDS; k++) {
         cgam_study_opts o = small((cgam_study_kind)k);
         char *a, *b;
-        o.banks = 1;
+        o.banks = k == CGAM_STUDY_RIVALS ? 4 : 1;
         o.trials = 20;
         CHECK_STATUS(env, cgam_study_trial(env, &o, 11, &a));
         o.trials = 12;
@@ -242,7 +251,9 @@ TEST(a_trial_does_not_know_how_many_there_are)
         assert_string_equal(a, b);
         cgam_text_free(env, a);
         cgam_text_free(env, b);
-        CHECK_REFUSED(env, CGAM_E_ARG, "trials are 0 to 11", cgam_study_trial(env, &o, 12, &a));
+        CHECK_REFUSED(env, CGAM_E_ARG,
+                      k == CGAM_STUDY_RIVALS ? "trials are 0 to 47" : "trials are 0 to 11",
+                      cgam_study_trial(env, &o, 12 * o.banks, &a));
         CHECK_FAILS(env, CGAM_E_ARG, cgam_study_trial(env, &o, -1, &a));
     }
 }
@@ -636,7 +647,7 @@ static int scenario(cgam_env *env, void *arg)
     o.trials = 2;
     if (o.kind >= CGAM_STUDY_CAPACITY) {
         o.lambda.count = o.load.count = o.sigma_q.count = 1;
-        o.banks = 1;
+        o.banks = o.kind == CGAM_STUDY_RIVALS ? 4 : 1;
     }
     cgam_status status = cgam_study_run(env, &o, &s);
     return status;
