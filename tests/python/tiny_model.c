@@ -1,6 +1,7 @@
-/* tiny_model.c: writes a small model with random weights for tests that are no C: tiny_model FILE.gguf [KIND] */
+/* tiny_model.c: writes a small model with random weights for tests that are no C: tiny_model FILE.gguf [KIND [CONTEXT [SEED]]] */
 #include "support/tiny_gguf.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static const struct kind {
@@ -19,10 +20,10 @@ static const struct kind {
 
 int main(int argc, char **argv)
 {
-    if (argc < 2 || argc > 3) return 2;
+    if (argc < 2 || argc > 5) return 2;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         const struct kind *k = &kinds[i];
-        if (argc == 3 && strcmp(argv[2], k->name) != 0) continue;
+        if (argc > 2 && strcmp(argv[2], k->name) != 0) continue;
         tiny_shape shape = tiny_shape_default();
         shape.architecture = k->architecture;
         shape.type = k->type;
@@ -35,6 +36,8 @@ int main(int argc, char **argv)
             shape.ff = 2 * k->width;
             shape.context = k->context;
         }
+        if (argc > 3) shape.context = (int)strtol(argv[3], NULL, 10);
+        if (argc > 4) shape.seed = strtoull(argv[4], NULL, 10);
         tiny_write(argv[1], shape);
         return 0;
     }

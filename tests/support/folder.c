@@ -54,12 +54,6 @@ const char *folder_file(const char *name)
     return NULL;
 }
 
-bool folder_has(const char *name)
-{
-    struct stat st;
-    return stat(folder_file(name), &st) == 0 && st.st_size > 0;
-}
-
 const char *folder_write(const char *name, const char *text)
 {
     FILE *f = fopen(folder_file(name), "wb");

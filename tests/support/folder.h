@@ -3,12 +3,9 @@
 #ifndef CGAM_TESTS_FOLDER_H
 #define CGAM_TESTS_FOLDER_H
 
-#include <stdbool.h>
-
 void folder_in_memory(void); /* for tests that sync thousands of files */
 const char *folder_path(void);
 const char *folder_file(const char *name); /* a path in it; stays until the program ends */
-bool folder_has(const char *name);         /* a file that is not empty, or a folder */
 
 /* Writes a file; reads one (NULL if it cannot be read, otherwise free it). */
 const char *folder_write(const char *name, const char *text);

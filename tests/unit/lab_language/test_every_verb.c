@@ -3,13 +3,27 @@
  * at any that looks for one, comes back as a status with a message, and nothing is left allocated. */
 #include "fetch/fetch.h"
 #include "support/failing_alloc.h"
+#include "support/models.h"
+#include "support/objects.h"
 #include "unit/app/printed.h"
-#include "unit/lab_language/verbs.h"
 
 #include <cgam/ask.h>
 #include <cgam/io.h>
 
 #include "support/owned.h"
+
+static int set_up(void **state)
+{
+    (void)state;
+    model_file(200);
+    FILE *f = fopen(folder_file("d.tsv"), "wb");
+    assert_non_null(f);
+    for (int i = 0; i < 60; i++)
+        fprintf(f, "%s\t%s film %d is %s\n", i % 2 ? "up" : "down", i % 3 ? "the" : "a", i,
+                i % 2 ? "good" : "bad");
+    fclose(f);
+    return 0;
+}
 
 typedef struct question {
     const char *verb, *options;
