@@ -37,20 +37,21 @@ else()
   set(user_cache "$ENV{HOME}/.cache/cgam")
 endif()
 
-# SUNDIALS has no pkg-config files, and its CMake package looks for MPI and OpenMP that we do not use. libsundials_cvode
-# holds the vectors, matrices and solvers that go with it; version 7 moved the common part into `core`.
-find_library(sundials_cvode sundials_cvode PATHS "${user_cache}/sundials/lib")
+# SUNDIALS has no pkg-config files, and its CMake package looks for MPI and OpenMP that we do not use. libsundials_cvodes
+# is CVODE with adjoints (both define the same names, so only one is linked) and holds the vectors, matrices and solvers
+# that go with it; version 7 moved the common part into `core`.
+find_library(sundials_cvodes sundials_cvodes PATHS "${user_cache}/sundials/lib")
 find_library(sundials_core sundials_core)
-find_path(sundials_include cvode/cvode.h PATHS "${user_cache}/sundials/include")
-mark_as_advanced(sundials_cvode sundials_core sundials_include)
-if(NOT sundials_cvode OR NOT sundials_include)
-  message(FATAL_ERROR "SUNDIALS is missing (libsundials_cvode, cvode/cvode.h); try tools/deps")
+find_path(sundials_include cvodes/cvodes.h PATHS "${user_cache}/sundials/include")
+mark_as_advanced(sundials_cvodes sundials_core sundials_include)
+if(NOT sundials_cvodes OR NOT sundials_include)
+  message(FATAL_ERROR "SUNDIALS is missing (libsundials_cvodes, cvodes/cvodes.h); try tools/deps")
 endif()
-foreach(part cvode core)
+foreach(part cvodes core)
   if(sundials_${part})
     file(REAL_PATH "${sundials_${part}}" file) # a link from the cache would become a run path
     list(APPEND sundials_libraries "${file}")
-    # By its file name: without libsundials-dev there is no libsundials_cvode.so for -lsundials_cvode to find.
+    # By its file name: without libsundials-dev there is no libsundials_cvodes.so for -lsundials_cvodes to find.
     get_filename_component(name "${file}" NAME)
     string(REGEX REPLACE "(\\.so\\.[0-9]+).*" "\\1" name "${name}")
     string(APPEND pc_sundials "-l:${name} ")

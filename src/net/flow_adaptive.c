@@ -7,7 +7,7 @@
 #include "net/flow_inside.h"
 #include "net/nvector.h"
 
-#include <cvode/cvode.h>
+#include <cvodes/cvodes.h>
 #include <math.h>
 #include <string.h>
 #include <sunlinsol/sunlinsol_dense.h>
