@@ -53,6 +53,10 @@ struct cgam_lagr {
     cgam_status (*energy)(const cgam_lagr *self, const double *theta, int64_t n, const double *x,
                           const double *a, double *E);
     void *user;
+    /* For learning its parameters: dL[p] += dL/dtheta_p, and unless w is NULL wa[p] += <w, da/dtheta_p>, with a the
+     * activation at x. NULL = by central differences */
+    cgam_status (*slope)(const cgam_lagr *self, const double *theta, int64_t n, const double *x,
+                         const double *a, const double *w, double *dL, double *wa);
 };
 
 /* Every Lagrangian of the library; NULL ends the table. */
@@ -171,6 +175,12 @@ typedef struct cgam_synapse {
     cgam_status (*tangent)(void *user, int k, const int64_t *size, const double *const *act,
                            const double *const *v, double *const *change);
     void (*free)(void *user); /* called when the network is freed; NULL = nothing to free */
+    /* Parameters to learn: theta [params] is read by eval and written by cgam_net_params_set, and slope adds dE/dtheta
+     * to out [params]. Zero and NULL = none */
+    int64_t params;
+    double *theta; /* must live as long as the network */
+    cgam_status (*slope)(void *user, int k, const int64_t *size, const double *const *act,
+                         double *out);
 } cgam_synapse;
 /* Copies the table. On success the network owns `user`. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_net_add_synapse(cgam_net *net, const char *name, int k,
@@ -245,6 +255,107 @@ typedef struct cgam_eigen {
 CGAM_API CGAM_NODISCARD cgam_status cgam_net_eigen(const cgam_net *net, const double *x,
                                                    const bool *clamped, int64_t count, double tol,
                                                    double *values, cgam_eigen *out);
+
+/* ---- Learning ----------------------------------------------------------------------------- */
+/* The parameters of a network that are learned, as one vector theta. Names are those of synapses, for all their
+ * weights, or PART.WORD for one number: "memories.gain", "memories.beta" of a hidden or attention synapse, "pixels.gamma"
+ * or "pixels.scale" of a layer. Synapses with the same operator learn it together. The network takes a copy in double of
+ * borrowed weights; weights given by functions are rejected. `net` must outlive *out, and while it learns it is no longer
+ * const: cgam_net_params_set changes it, and no other call may use it at that moment. */
+typedef struct cgam_net_params cgam_net_params;
+CGAM_API CGAM_NODISCARD cgam_status cgam_net_params_new(cgam_net *net, int count,
+                                                        const char *const *names,
+                                                        cgam_net_params **out);
+CGAM_API void cgam_net_params_free(cgam_net_params *params); /* NULL is fine */
+
+/* theta[from .. from + rows * cols) is one matrix, vector (rows = 1) or number, with values in [min, max]. */
+typedef struct cgam_net_block {
+    const char *name;
+    int64_t from, rows, cols;
+    double min, max;
+} cgam_net_block;
+CGAM_API int64_t cgam_net_params_count(const cgam_net_params *params);
+CGAM_API int cgam_net_params_blocks(const cgam_net_params *params);
+CGAM_API cgam_net_block cgam_net_params_block(const cgam_net_params *params, int block);
+CGAM_API void cgam_net_params_get(const cgam_net_params *params, double *theta);
+/* Fails with CGAM_E_VALUE, and changes nothing, if a number is not finite or out of its range. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_net_params_set(cgam_net_params *params,
+                                                        const double *theta);
+
+/* slope[count] = the sum over states x [batch, size] of dE/dtheta, at fixed activations. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_net_params_slope(const cgam_net_params *params,
+                                                          int64_t batch, const double *x,
+                                                          double *slope);
+
+/* A loss of the activations a [size] at the end of a flow: *loss, and slope[size] += dloss/da unless it is NULL. state
+ * counts from 0 in the batch. May be called from several threads at once. */
+typedef struct cgam_net_loss {
+    cgam_status (*eval)(void *user, int64_t state, const double *a, double *loss, double *slope);
+    void *user;
+} cgam_net_loss;
+
+/* What the end of a flow is, and how the gradient is found:
+ *   STEPS       n steps x += step (F(x) - x) / tau, differentiated exactly, in reverse
+ *   IMPLICIT    the steady state, by the implicit function theorem. With D the derivative of the currents with respect
+ *               to the activations and H the Hessians of the Lagrangians, (1 - D H) m = dloss/da is solved by conjugate
+ *               gradients in the inner product <u, H v>, and dloss/dtheta = (H m)' dF/dtheta + m' da/dtheta
+ *   ADJOINT     the state at t_end, by the adjoint equation of CVODES along the trajectory
+ *   EQUILIBRIUM the steady state, by the centred difference of dE/dtheta at the steady states of E +- nudge * loss
+ *               (Scellier and Bengio 2017; Laborieux et al. 2021); its error is of order nudge^2 */
+typedef enum cgam_net_way {
+    CGAM_NET_STEPS,
+    CGAM_NET_IMPLICIT,
+    CGAM_NET_ADJOINT,
+    CGAM_NET_EQUILIBRIUM
+} cgam_net_way;
+CGAM_API extern const char *const cgam_net_way_words[]; /* "steps", "implicit", .. */
+
+typedef struct cgam_net_learn_opts {
+    cgam_net_way way;    /* default STEPS */
+    const bool *clamped; /* [layers], copied; layers that keep their start; default NULL = none */
+    int64_t steps;       /* of STEPS; default 1 */
+    double
+        step; /* of STEPS, and times the shortest tau of the search for a steady state; default 1 */
+    double
+        steady; /* steady if |x - F(x)| is within this, relative to the largest |x| or 1; default 1e-8 */
+    int64_t max_steps; /* of the search for a steady state; default 1000 */
+    double tol;        /* of conjugate gradients, relative; default 1e-10 */
+    double t_end;      /* of ADJOINT; default 10 */
+    double rtol, atol; /* of ADJOINT; default 1e-9 and 1e-11 */
+    double nudge;      /* of EQUILIBRIUM, > 0; default 1e-3 */
+    int64_t
+        nudged_steps; /* of EQUILIBRIUM: as many steps for each nudged state instead of a steady one, which makes a
+                             cheap estimate; default 0 = until steady */
+} cgam_net_learn_opts;
+CGAM_API cgam_net_learn_opts cgam_net_learn_opts_default(void);
+
+typedef struct cgam_net_learn_report {
+    int64_t steps;      /* the most that a search for a steady state took */
+    int64_t iterations; /* of conjugate gradients, the most of a state */
+    double residual;    /* the largest |x - F(x)| of a steady state */
+    double
+        margin; /* IMPLICIT: the least eigenvalue of 1 - D H that the conjugate gradients have seen; 0 at a fold. NAN:
+                      not known */
+} cgam_net_learn_report;
+
+/* Computes losses and gradients of batches of at most `batch` states; keeps the buffers for it. `params` must outlive
+ * it. One call at a time. */
+typedef struct cgam_net_learner cgam_net_learner;
+CGAM_API CGAM_NODISCARD cgam_status cgam_net_learner_new(const cgam_net_params *params,
+                                                         const cgam_net_learn_opts *opts,
+                                                         int64_t batch, cgam_net_learner **out);
+CGAM_API void cgam_net_learner_free(cgam_net_learner *learner); /* NULL is fine */
+/* x [batch, size] holds the starts on entry, clamped layers included, and the ends on return. *total = the sum of the
+ * losses, and gradient[count] its gradient, or NULL. report may be NULL. Results do not depend on the number of threads.
+ * Fails with
+ *   CGAM_E_NOT_CONVERGED   no steady state within max_steps; the message has the residual
+ *   CGAM_E_NOT_POSITIVE    IMPLICIT: 1 - D H is not positive definite along the gradient, or its margin is below what
+ *                          `steady` can tell from 0: the state is at a fold or a saddle, and the gradient means nothing
+ *   CGAM_E_VALUE           a state leaves the range of double. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_net_learner_run(cgam_net_learner *learner, int64_t batch,
+                                                         double *x, const cgam_net_loss *loss,
+                                                         double *total, double *gradient,
+                                                         cgam_net_learn_report *report);
 
 #ifdef __cplusplus
 }

@@ -24,8 +24,12 @@ static void conv_free(cgam_env *env, void *thing)
     cgam_free(env, C);
 }
 
-/* Adds one image's worth of products: to `out` from `in`, or back. */
-static void convolve_image(const conv *C, bool back, const double *in, double *out)
+typedef enum visit { FORTH, BACK, SLOPE } visit;
+
+/* Adds one image's worth of products: to `out` from `in`, or back; or of far[..] in[..] to the slope of each kernel
+ * weight. */
+static void visit_image(const conv *C, visit what, double factor, const double *in,
+                        const double *beyond, double *out, double *slope)
 {
     const cgam_conv *c = &C->c;
     int64_t I = c->in_channels, O = c->out_channels;
@@ -39,11 +43,11 @@ static void convolve_image(const conv *C, bool back, const double *in, double *o
                     int64_t far = (y * C->out_width + x) * O, near = (sy * c->width + sx) * I;
                     for (int64_t o = 0; o < O; o++)
                         for (int64_t i = 0; i < I; i++) {
-                            double k =
-                                C->kernels[((o * I + i) * c->kernel_height + u) * c->kernel_width +
-                                           v];
-                            if (back) out[near + i] += k * in[far + o];
-                            else out[far + o] += k * in[near + i];
+                            int64_t at = ((o * I + i) * c->kernel_height + u) * c->kernel_width + v;
+                            double k = C->kernels[at];
+                            if (what == BACK) out[near + i] += k * in[far + o];
+                            else if (what == FORTH) out[far + o] += k * in[near + i];
+                            else slope[at] += factor * beyond[far + o] * in[near + i];
                         }
                 }
 }
@@ -53,7 +57,8 @@ static cgam_status convolve_all(const conv *C, bool back, int64_t count, const d
 {
     int64_t from = back ? C->op.rows : C->op.cols, to = back ? C->op.cols : C->op.rows;
     memset(out, 0, (size_t)(count * to) * sizeof *out);
-    for (int64_t k = 0; k < count; k++) convolve_image(C, back, in + k * from, out + k * to);
+    for (int64_t k = 0; k < count; k++)
+        visit_image(C, back ? BACK : FORTH, 1, in + k * from, NULL, out + k * to, NULL);
     return CGAM_OK;
 }
 
@@ -65,6 +70,23 @@ static cgam_status conv_apply(void *user, int64_t count, const double *in, doubl
 static cgam_status conv_apply_t(void *user, int64_t count, const double *in, double *out)
 {
     return convolve_all(user, true, count, in, out);
+}
+
+double *cgam_net_conv_kernels(const cgam_op *op, int64_t *count)
+{
+    if (op->apply != conv_apply) return NULL;
+    const conv *C = op->user;
+    const cgam_conv *c = &C->c;
+    *count = c->out_channels * c->in_channels * c->kernel_height * c->kernel_width;
+    return C->kernels;
+}
+
+void cgam_net_conv_slope(const cgam_op *op, int64_t count, double factor, const double *left,
+                         int64_t left_step, const double *right, int64_t right_step, double *slope)
+{
+    const conv *C = op->user;
+    for (int64_t k = 0; k < count; k++)
+        visit_image(C, SLOPE, factor, right + k * right_step, left + k * left_step, NULL, slope);
 }
 
 /* How many places a kernel has along one axis, and how much padding comes before. */

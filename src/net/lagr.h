@@ -41,5 +41,10 @@ CGAM_NODISCARD cgam_status cgam_lagr_use_activate(const cgam_lagr_use *u, const 
 CGAM_NODISCARD cgam_status cgam_lagr_use_hessian(const cgam_lagr_use *u, const double *x,
                                                  const double *a, const double *v, double *scratch,
                                                  double *out);
+/* dL[p] = dL/dtheta_p and wa[p] = <w, da/dtheta_p>, [CGAM_LAGR_PARAMS + 1], the last with respect to the scale; w NULL:
+ * wa is unset. a as activate gave it; scratch [2 width]. */
+CGAM_NODISCARD cgam_status cgam_lagr_use_slope(const cgam_lagr_use *u, const double *x,
+                                               const double *a, const double *w, double *scratch,
+                                               double *dL, double *wa);
 
 #endif

@@ -50,9 +50,16 @@ typedef struct cgam_frame {
     const double *v[SLOTS];
     const double *dprod[JOBS];
     double *din[JOBS];
-    double *scratch; /* [syn->scratch] */
+    bool still[SLOTS]; /* the layer is clamped: v is 0 */
+    double *scratch;   /* [syn->scratch] */
     double energy;
 } cgam_frame;
+
+/* factor left right', a term of dE/dW. */
+typedef struct cgam_outer {
+    double factor;
+    const double *left, *right; /* [rows], [cols] of the operator */
+} cgam_outer;
 
 typedef struct cgam_syn_kind {
     const char *name;
@@ -68,6 +75,13 @@ typedef struct cgam_syn_kind {
      * linear. */
     void (*currents)(const cgam_syn *s, const double *const *act, const double *const *prod,
                      double *const *cur);
+    /* Fills the terms of dE/dW, W the operator of a slot, and returns their number, at most 2. In a tangent: of its
+     * derivative along v. The pointers of one state are valid until the next, if scratched. */
+    int (*terms)(const cgam_syn *s, const cgam_frame *f, int slot, bool tangent, cgam_outer *out);
+    bool scratched;
+    /* out += factor dE/dtheta of parameters other than operators (`what` is a cgam_learned), or its derivative. */
+    cgam_status (*slope)(const cgam_syn *s, const cgam_frame *f, int what, bool tangent,
+                         double factor, double *out);
 } cgam_syn_kind;
 
 struct cgam_syn {
@@ -79,6 +93,7 @@ struct cgam_syn {
     double gain;
     const cgam_op *op[SLOTS];
     double *vector;    /* bias: a; gram: diagonal or NULL; low rank: w or NULL */
+    bool follows;      /* gram: the diagonal is that of ZZ', also while Z is learned */
     cgam_lagr_use use; /* hidden */
     struct cgam_attention *attention;
     cgam_synapse table; /* defined by the user */
@@ -113,6 +128,19 @@ CGAM_NODISCARD cgam_status cgam_net_keep(cgam_net *net, void (*release)(cgam_env
 /* Makes an operator of `rows` rows from an array that stays open as long as the network. */
 CGAM_NODISCARD cgam_status cgam_net_dense_array(cgam_net *net, const char *name, cgam_array *array,
                                                 int64_t rows, const cgam_op **out);
+/* Makes the weights of a dense operator a copy in double that may be changed, *data [rows, cols], unless they are one.
+ * Returns CGAM_E_UNSUPPORTED if W was not made by cgam_net_dense. */
+CGAM_NODISCARD cgam_status cgam_net_dense_own(cgam_net *net, const cgam_op *W, double **data);
+/* The same product as apply or apply_t, by BLAS. Returns false, and does nothing, if the weights are not stored in
+ * double. */
+bool cgam_op_multiply(const cgam_op *W, bool transposed, int64_t count, const double *in,
+                      double *out);
+/* The kernels of a convolution, *count numbers; NULL if the operator is none. */
+double *cgam_net_conv_kernels(const cgam_op *op, int64_t *count);
+/* slope += factor times the sum over k of the derivatives of left[k]' W right[k] with respect to the kernels. Vectors
+ * are `left_step` and `right_step` numbers apart. */
+void cgam_net_conv_slope(const cgam_op *op, int64_t count, double factor, const double *left,
+                         int64_t left_step, const double *right, int64_t right_step, double *slope);
 /* diagonal[rows] of W W'. Returns CGAM_E_ARG if W was not made by cgam_net_dense. */
 CGAM_NODISCARD cgam_status cgam_net_dense_norm2(cgam_net *net, const cgam_op *W, double *diagonal);
 

@@ -2,9 +2,11 @@
  * files included) and are converted while they are read, by the same kernels as a bank. */
 #include "net/net.h"
 
+#include "base/blas.h"
 #include "num/cpu/widen.h"
 #include "num/rows.h"
 
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -88,6 +90,40 @@ static cgam_status adopt_dense(cgam_net *net, dense *W, const char *name, const 
     status = cgam_net_keep(net, dense_free, W);
     if (status == CGAM_OK) *out = op;
     return status;
+}
+
+cgam_status cgam_net_dense_own(cgam_net *net, const cgam_op *op, double **data)
+{
+    if (op->apply != dense_apply)
+        return cgam_fail(net->env, CGAM_E_UNSUPPORTED,
+                         "weights given by functions cannot be learned");
+    dense *W = op->user;
+    if (!W->owned || W->rows.dtype != CGAM_F64) {
+        double *copy = cgam_alloc(net->env, (size_t)(W->rows.n * W->rows.d), sizeof *copy);
+        if (!copy) return cgam_fail_nomem(net->env, "a copy of weights");
+        cgam_rows_get(&W->rows, 0, W->rows.n, copy);
+        cgam_array_close(net->env, &W->array);
+        cgam_free(net->env, W->owned);
+        W->owned = copy;
+        W->rows = (cgam_rows){copy,      CGAM_F64, W->rows.n,       W->rows.d,
+                              W->rows.d, NULL,     cgam_cpu_best(), NULL};
+    }
+    W->op.symmetric = false; /* it need not stay so */
+    *data = W->owned;
+    return CGAM_OK;
+}
+
+bool cgam_op_multiply(const cgam_op *op, bool transposed, int64_t count, const double *in,
+                      double *out)
+{
+    if (op->apply != dense_apply) return false;
+    const dense *W = op->user;
+    int n = (int)W->rows.n, d = (int)W->rows.d;
+    if (W->rows.dtype != CGAM_F64 || count > INT_MAX || W->rows.n > INT_MAX) return false;
+    cblas_dgemm(CblasRowMajor, CblasNoTrans, transposed ? CblasNoTrans : CblasTrans, (int)count,
+                transposed ? d : n, transposed ? n : d, 1, in, transposed ? n : d, W->rows.data, d,
+                0, out, transposed ? d : n);
+    return true;
 }
 
 static cgam_status check_dense(cgam_net *net, const char *name, cgam_dtype dtype, int64_t rows,

@@ -59,7 +59,9 @@ static void seat_jobs(cgam_work *w, cgam_job (*jobs)[JOBS], bool free_ones)
                 bool second = find_group(w, job, kept, CGAM_PHASE_SECOND, false) >= 0;
                 phase = second && !first ? CGAM_PHASE_SECOND : CGAM_PHASE_FIRST;
             }
-            seat_job(w, s, j, job, find_group(w, job, kept, phase, true));
+            int g = find_group(w, job, kept, phase, true);
+            seat_job(w, s, j, job, g);
+            if (job->phase == CGAM_PHASE_FIRST) w->group[g].feeds = true;
         }
     }
 }

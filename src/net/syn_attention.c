@@ -8,7 +8,7 @@
  *   into y_k: gain sum over h of WKh' (sum over q p_hqk Qhq).
  * Tangents differentiate both: dp = beta p (dl - <p, dl>), dl = <dQ, K> + <Q, dK>. */
 #include "base/blas.h"
-#include "net/net.h"
+#include "net/gradient.h"
 
 #include <math.h>
 #include <string.h>
@@ -130,6 +130,23 @@ static cgam_status attention_eval(const cgam_syn *s, cgam_frame *f)
     return isfinite(f->energy) ? CGAM_OK : CGAM_E_VALUE;
 }
 
+/* dp in h->dp = beta p (dl - <p, dl>), and the logits' part of dE/dbeta: the sum over queries of <dp, log p> / beta. */
+static double softmax_change(const struct cgam_attention *a, head *h)
+{
+    double total = 0, beta = a->opts.beta;
+    multiply_t(h->nq, h->nk, h->w, h->dQ, h->K, h->dp, false);
+    multiply_t(h->nq, h->nk, h->w, h->Q, h->dK, h->dp, true);
+    for (int64_t q = 0; q < h->nq; q++) {
+        double *p = h->p + q * h->nk, *dp = h->dp + q * h->nk, mean = 0;
+        for (int64_t k = 0; k < h->nk; k++) mean += p[k] * dp[k];
+        for (int64_t k = 0; k < h->nk; k++) {
+            dp[k] = beta * p[k] * (dp[k] - mean);
+            if (p[k] > 0) total += dp[k] * log(p[k]) / beta;
+        }
+    }
+    return total;
+}
+
 static cgam_status attention_tangent(const cgam_syn *s, cgam_frame *f)
 {
     const struct cgam_attention *a = s->attention;
@@ -142,13 +159,7 @@ static cgam_status attention_tangent(const cgam_syn *s, cgam_frame *f)
         (void)softmax_rows(a, &h);
         project_rows(WQ, h.nq, a->dx, h.w, f->v[0], h.dQ);
         project_rows(WK, h.nk, a->dy, h.w, f->v[1], h.dK);
-        multiply_t(h.nq, h.nk, h.w, h.dQ, h.K, h.dp, false);
-        multiply_t(h.nq, h.nk, h.w, h.Q, h.dK, h.dp, true);
-        for (int64_t q = 0; q < h.nq; q++) {
-            double *p = h.p + q * h.nk, *dp = h.dp + q * h.nk, mean = 0;
-            for (int64_t k = 0; k < h.nk; k++) mean += p[k] * dp[k];
-            for (int64_t k = 0; k < h.nk; k++) dp[k] = a->opts.beta * p[k] * (dp[k] - mean);
-        }
+        (void)softmax_change(a, &h);
         if (f->cur[0]) {
             multiply(false, h.nq, h.w, h.nk, 1, h.dp, h.K, h.back, false);
             multiply(false, h.nq, h.w, h.nk, 1, h.p, h.dK, h.back, true);
@@ -163,8 +174,63 @@ static cgam_status attention_tangent(const cgam_syn *s, cgam_frame *f)
     return CGAM_OK;
 }
 
-const cgam_syn_kind cgam_syn_attention = {
-    .name = "attention", .eval = attention_eval, .tangent = attention_tangent};
+/* The sum over queries of <p, logits> - lse / beta = sum p log p / beta. */
+static double softmax_tilt(const struct cgam_attention *a, const head *h)
+{
+    double total = 0;
+    for (int64_t i = 0; i < h->nq * h->nk; i++)
+        if (h->p[i] > 0) total += h->p[i] * log(h->p[i]);
+    return total / a->opts.beta;
+}
+
+/* out [w, d] += gain back' rows, back [n, w] */
+static void project_slope(int64_t n, int64_t d, int64_t w, double gain, const double *back,
+                          const double *rows, double *out)
+{
+    multiply(true, w, d, n, gain, back, rows, out, true);
+}
+
+/* With m = p K and its like, dE/dWQ = -gain m' x, dE/dWK = -gain (p' Q)' y, and dE/dbeta = -gain / beta times the sum over
+ * queries of <p, logits> - lse / beta. */
+static cgam_status attention_slope(const cgam_syn *s, const cgam_frame *f, int what, bool tangent,
+                                   double factor, double *out)
+{
+    const struct cgam_attention *a = s->attention;
+    head h;
+    place_buffers(a, f->scratch, &h);
+    const double gain = -factor * s->gain;
+    cgam_frame at = *f;
+    for (int64_t i = 0; i < a->opts.heads; i++) {
+        bool queries = what == CGAM_LEARNED_QUERIES;
+        double change = 0;
+        prepare_head(s, &at, i, &h);
+        (void)softmax_rows(a, &h);
+        if (tangent) {
+            project_rows(head_weights(a->opts.WQ, i, h.w, a->dx), h.nq, a->dx, h.w, f->v[0], h.dQ);
+            project_rows(head_weights(a->opts.WK, i, h.w, a->dy), h.nk, a->dy, h.w, f->v[1], h.dK);
+            change = softmax_change(a, &h);
+        }
+        if (what == CGAM_LEARNED_BETA) {
+            *out += gain / a->opts.beta * (tangent ? change : softmax_tilt(a, &h));
+            continue;
+        }
+        const double *other = queries ? h.K : h.Q, *d_other = queries ? h.dK : h.dQ;
+        int64_t n = queries ? h.nq : h.nk, m = queries ? h.nk : h.nq, d = queries ? a->dx : a->dy;
+        double *to = out + i * h.w * d;
+        multiply(!queries, n, h.w, m, 1, h.p, other, h.back, false);
+        project_slope(n, d, h.w, gain, h.back, tangent ? f->v[!queries] : f->act[!queries], to);
+        if (!tangent) continue;
+        multiply(!queries, n, h.w, m, 1, h.dp, other, h.back, false);
+        multiply(!queries, n, h.w, m, 1, h.p, d_other, h.back, true);
+        project_slope(n, d, h.w, gain, h.back, f->act[!queries], to);
+    }
+    return CGAM_OK;
+}
+
+const cgam_syn_kind cgam_syn_attention = {.name = "attention",
+                                          .eval = attention_eval,
+                                          .tangent = attention_tangent,
+                                          .slope = attention_slope};
 
 /* A layer as a list of rows: [n, d], or a single row. */
 static cgam_status as_rows(cgam_net *net, const char *name, int layer, int64_t *n, int64_t *d)

@@ -49,7 +49,29 @@ static void bilinear_currents(const cgam_syn *s, const double *const *act,
     for (int j = 0; j < 2; j++) cgam_syn_add(cur[j], s->gain, prod[j], s->size[j]);
 }
 
+/* factor left right' at a state; its derivative has one term for each layer that moves. */
+static int product_terms(const cgam_frame *f, double factor, int left, int right, bool tangent,
+                         cgam_outer *out)
+{
+    int count = 0;
+    if (!tangent) {
+        out[0] = (cgam_outer){factor, f->act[left], f->act[right]};
+        return 1;
+    }
+    if (!f->still[left]) out[count++] = (cgam_outer){factor, f->v[left], f->act[right]};
+    if (!f->still[right]) out[count++] = (cgam_outer){factor, f->act[left], f->v[right]};
+    return count;
+}
+
+static int bilinear_terms(const cgam_syn *s, const cgam_frame *f, int slot, bool tangent,
+                          cgam_outer *out)
+{
+    (void)slot;
+    return product_terms(f, -s->gain, 0, 1, tangent, out);
+}
+
 const cgam_syn_kind cgam_syn_bilinear = {.name = "bilinear",
+                                         .terms = bilinear_terms,
                                          .plan = bilinear_plan,
                                          .eval = bilinear_eval,
                                          .currents = bilinear_currents};
@@ -88,8 +110,18 @@ static cgam_status self_eval(const cgam_syn *s, cgam_frame *f)
     return CGAM_OK;
 }
 
-const cgam_syn_kind cgam_syn_self = {
-    .name = "self", .plan = self_plan, .eval = self_eval, .currents = self_currents};
+static int self_terms(const cgam_syn *s, const cgam_frame *f, int slot, bool tangent,
+                      cgam_outer *out)
+{
+    (void)slot;
+    return product_terms(f, 0.5 * s->gain, 0, 0, tangent, out);
+}
+
+const cgam_syn_kind cgam_syn_self = {.name = "self",
+                                     .terms = self_terms,
+                                     .plan = self_plan,
+                                     .eval = self_eval,
+                                     .currents = self_currents};
 
 cgam_status cgam_net_add_self(cgam_net *net, const char *name, int x, const cgam_op *W, double gain)
 {
@@ -140,7 +172,31 @@ static cgam_status gram_eval(const cgam_syn *s, cgam_frame *f)
     return CGAM_OK;
 }
 
+/* Of |Z'x|^2 / 2; a diagonal that follows Z is added by cgam_gradient_add. */
+static int gram_terms(const cgam_syn *s, const cgam_frame *f, int slot, bool tangent,
+                      cgam_outer *out)
+{
+    (void)slot;
+    if (!f->prod[0] || (tangent && f->still[0])) return 0;
+    out[0] = (cgam_outer){s->gain, tangent ? f->v[0] : f->act[0], f->prod[0]};
+    if (tangent) out[1] = (cgam_outer){s->gain, f->act[0], f->dprod[0]};
+    return tangent ? 2 : 1;
+}
+
+/* The vector is the diagonal. */
+static cgam_status gram_slope(const cgam_syn *s, const cgam_frame *f, int what, bool tangent,
+                              double factor, double *out)
+{
+    (void)what;
+    const double *x = f->act[0];
+    for (int64_t i = 0; i < s->size[0]; i++)
+        out[i] -= factor * s->gain * (tangent ? x[i] * f->v[0][i] : 0.5 * x[i] * x[i]);
+    return CGAM_OK;
+}
+
 const cgam_syn_kind cgam_syn_gram = {.name = "gram",
+                                     .terms = gram_terms,
+                                     .slope = gram_slope,
                                      .plan = gram_plan,
                                      .feed = gram_feed,
                                      .eval = gram_eval,
@@ -197,7 +253,15 @@ static cgam_status bias_eval(const cgam_syn *s, cgam_frame *f)
     return CGAM_OK;
 }
 
-const cgam_syn_kind cgam_syn_bias = {.name = "bias", .eval = bias_eval};
+static cgam_status bias_slope(const cgam_syn *s, const cgam_frame *f, int what, bool tangent,
+                              double factor, double *out)
+{
+    (void)what;
+    cgam_syn_add(out, -factor * s->gain, tangent ? f->v[0] : f->act[0], s->size[0]);
+    return CGAM_OK;
+}
+
+const cgam_syn_kind cgam_syn_bias = {.name = "bias", .eval = bias_eval, .slope = bias_slope};
 
 cgam_status cgam_net_add_bias(cgam_net *net, const char *name, int x, const double *a, double gain)
 {

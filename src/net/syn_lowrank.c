@@ -56,6 +56,34 @@ static cgam_status lowrank_eval(const cgam_syn *s, cgam_frame *f)
     return CGAM_OK;
 }
 
+/* dE/dUj = -gain gj xj'. */
+static int lowrank_terms(const cgam_syn *s, const cgam_frame *f, int slot, bool tangent,
+                         cgam_outer *out)
+{
+    const int64_t rank = s->op[0]->rows;
+    double *g = f->scratch, *dg = f->scratch + rank;
+    for (int64_t r = 0; r < rank; r++)
+        g[r] = product_of_others(s, f, slot, r, tangent ? &dg[r] : NULL);
+    out[0] = (cgam_outer){-s->gain, tangent ? dg : g, f->act[slot]};
+    if (tangent) out[1] = (cgam_outer){-s->gain, g, f->v[slot]};
+    return tangent ? 2 : 1;
+}
+
+static cgam_status lowrank_slope(const cgam_syn *s, const cgam_frame *f, int what, bool tangent,
+                                 double factor, double *out)
+{
+    (void)what;
+    for (int64_t r = 0; r < s->op[0]->rows; r++) {
+        double value = 1, d = 0;
+        for (int j = 0; j < s->k; j++) {
+            if (tangent) d = d * f->prod[j][r] + value * f->dprod[j][r];
+            value *= f->prod[j][r];
+        }
+        out[r] -= factor * s->gain * (tangent ? d : value);
+    }
+    return CGAM_OK;
+}
+
 void cgam_syn_currents_second(const cgam_syn *s, const double *const *act,
                               const double *const *prod, double *const *cur)
 {
@@ -64,6 +92,9 @@ void cgam_syn_currents_second(const cgam_syn *s, const double *const *act,
 }
 
 const cgam_syn_kind cgam_syn_lowrank = {.name = "lowrank",
+                                        .terms = lowrank_terms,
+                                        .scratched = true,
+                                        .slope = lowrank_slope,
                                         .plan = lowrank_plan,
                                         .feed = lowrank_feed,
                                         .eval = lowrank_eval,
@@ -91,5 +122,6 @@ cgam_status cgam_net_add_lowrank(cgam_net *net, const char *name, int k, const i
         s->op[j] = U[j];
     }
     if (status == CGAM_OK && w) status = cgam_syn_vector(net, s, w, U[0]->rows);
+    if (status == CGAM_OK) s->scratch = 2 * U[0]->rows;
     return cgam_net_end(net, status);
 }

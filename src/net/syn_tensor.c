@@ -148,7 +148,22 @@ static cgam_status tensor_tangent(const cgam_syn *s, cgam_frame *f)
     return CGAM_OK;
 }
 
+/* dE/dT = -gain A(k-1) x(k-1)'. */
+static int tensor_terms(const cgam_syn *s, const cgam_frame *f, int slot, bool tangent,
+                        cgam_outer *out)
+{
+    (void)slot;
+    places at;
+    const int last = s->k - 1;
+    outer_products(s, f, tangent, &at);
+    out[0] = (cgam_outer){-s->gain, tangent ? at.dA[last] : at.A[last], f->act[last]};
+    if (tangent) out[1] = (cgam_outer){-s->gain, at.A[last], f->v[last]};
+    return tangent ? 2 : 1;
+}
+
 const cgam_syn_kind cgam_syn_tensor = {.name = "tensor",
+                                       .terms = tensor_terms,
+                                       .scratched = true,
                                        .plan = tensor_plan,
                                        .feed = tensor_feed,
                                        .eval = tensor_eval,

@@ -6,20 +6,21 @@
 
 #include <string.h>
 
-static cgam_status activations(cgam_work *w, int64_t count, const double *v)
+cgam_status cgam_work_hessian(cgam_work *w, int64_t count, const double *v, double *out)
 {
     const cgam_net *net = w->net;
     for (int64_t k = 0; k < count; k++) {
         for (int i = 0; i < net->layers; i++) {
             const cgam_layer *layer = &net->layer[i];
-            int64_t at = layer->offset;
-            double *out = w->dact + k * net->size + at;
+            int64_t at = cgam_work_state(w, k) * net->size + layer->offset;
+            double *to = out + k * net->size + layer->offset;
             if (w->clamped[i]) {
-                memset(out, 0, (size_t)layer->size * sizeof *out);
+                memset(to, 0, (size_t)layer->size * sizeof *to);
                 continue;
             }
-            cgam_status status = cgam_lagr_use_hessian(&layer->use, w->x + at, w->act + at,
-                                                       v + k * net->size + at, w->scratch, out);
+            cgam_status status =
+                cgam_lagr_use_hessian(&layer->use, w->x + at, w->act + at,
+                                      v + k * net->size + layer->offset, w->scratch, to);
             if (status != CGAM_OK)
                 return cgam_work_complain(w, status, "layer", layer->name, w->x + at, layer->size);
         }
@@ -27,11 +28,11 @@ static cgam_status activations(cgam_work *w, int64_t count, const double *v)
     return CGAM_OK;
 }
 
-static cgam_status tangent_some(cgam_work *w, int64_t count, const double *v, double *change)
+/* change = D times the derivatives of the activations in w->dact. */
+static cgam_status spread(cgam_work *w, int64_t count, double *change)
 {
     const cgam_net *net = w->net;
-    cgam_status status = activations(w, count, v);
-    if (status == CGAM_OK) status = cgam_work_multiply(w, CGAM_PHASE_FIRST, false, true, count);
+    cgam_status status = cgam_work_multiply(w, CGAM_PHASE_FIRST, false, true, count);
     if (status == CGAM_OK) status = cgam_work_multiply(w, CGAM_PHASE_SECOND, false, true, count);
     memset(change, 0, (size_t)(count * net->size) * sizeof *change);
     for (int s = 0; s < net->synapses && status == CGAM_OK; s++) {
@@ -44,6 +45,40 @@ static cgam_status tangent_some(cgam_work *w, int64_t count, const double *v, do
             else syn->kind->currents(syn, f.v, f.dprod, f.cur);
         }
     }
+    return status;
+}
+
+/* dact = u, 0 where clamped. */
+static void set_directions(cgam_work *w, int64_t count, const double *u)
+{
+    const cgam_net *net = w->net;
+    memcpy(w->dact, u, (size_t)(count * net->size) * sizeof *u);
+    for (int i = 0; i < net->layers; i++)
+        for (int64_t k = 0; w->clamped[i] && k < count; k++)
+            memset(w->dact + k * net->size + net->layer[i].offset, 0,
+                   (size_t)net->layer[i].size * sizeof *u);
+}
+
+cgam_status cgam_work_curvature(cgam_work *w, int64_t count, const double *u, double *change)
+{
+    set_directions(w, count, u);
+    return spread(w, count, change);
+}
+
+cgam_status cgam_work_feed(cgam_work *w, int64_t count, const double *u)
+{
+    set_directions(w, count, u);
+    w->feeding = true;
+    cgam_status status = cgam_work_multiply(w, CGAM_PHASE_FIRST, false, true, count);
+    w->feeding = false;
+    return status == CGAM_OK ? cgam_work_fill(w, CGAM_PHASE_SECOND, true, count) : status;
+}
+
+static cgam_status tangent_some(cgam_work *w, int64_t count, const double *v, double *change)
+{
+    const cgam_net *net = w->net;
+    cgam_status status = cgam_work_hessian(w, count, v, w->dact);
+    if (status == CGAM_OK) status = spread(w, count, change);
     for (int64_t k = 0; k < count && status == CGAM_OK; k++) {
         for (int i = 0; i < net->layers; i++) {
             const cgam_layer *layer = &net->layer[i];

@@ -95,6 +95,8 @@ void cgam_work_unpack(const cgam_work *w, const double *packed, double *x)
     }
 }
 
+void cgam_work_pair(cgam_work *w) { w->paired = true; }
+void cgam_work_hurry(cgam_work *w) { w->hurried = true; }
 void cgam_work_refresh(cgam_work *w) { w->fresh = false; }
 
 cgam_status cgam_work_complain(const cgam_work *w, cgam_status status, const char *what,
@@ -118,9 +120,9 @@ static cgam_status activate_layers(cgam_work *w)
             const cgam_layer *layer = &net->layer[i];
             if (w->fresh && w->clamped[i]) continue;
             int64_t at = b * net->size + layer->offset;
-            cgam_status status =
-                cgam_lagr_use_activate(&layer->use, w->x + at, w->act + at,
-                                       &w->parts[b * cgam_net_describe(net).parts + i]);
+            cgam_status status = cgam_lagr_use_activate(
+                &layer->use, w->x + at, w->act + at,
+                w->hurried ? NULL : &w->parts[b * cgam_net_describe(net).parts + i]);
             if (status != CGAM_OK)
                 return cgam_work_complain(w, status, "layer", layer->name, w->x + at, layer->size);
         }
@@ -133,12 +135,14 @@ void cgam_work_frame(const cgam_work *w, int s, bool tangent, int64_t count, int
 {
     const cgam_net *net = w->net;
     const cgam_syn *syn = &net->synapse[s];
-    const int64_t state = tangent ? 0 : k, states = tangent ? 1 : count;
+    const int64_t state = tangent ? cgam_work_state(w, k) : k;
+    const int64_t states = tangent ? w->batch : count;
     *f = (cgam_frame){.scratch = w->scratch};
     for (int j = 0; j < syn->k; j++) {
         int i = syn->layer[j];
         int64_t at = net->layer[i].offset;
         f->act[j] = w->act + state * net->size + at;
+        f->still[j] = w->clamped[i];
         if (tangent) f->v[j] = w->dact + k * net->size + at;
         if (cur && (tangent ? !w->clamped[i] : w->want[i])) f->cur[j] = cur + k * net->size + at;
     }
@@ -167,7 +171,7 @@ static bool is_fed(const cgam_work *w, int s, cgam_phase phase)
     return false;
 }
 
-static cgam_status feed_products(cgam_work *w, cgam_phase phase, bool tangent, int64_t count)
+cgam_status cgam_work_fill(cgam_work *w, cgam_phase phase, bool tangent, int64_t count)
 {
     for (int s = 0; s < w->net->synapses; s++) {
         const cgam_syn *syn = &w->net->synapse[s];
@@ -205,15 +209,19 @@ static void gather_inputs(const cgam_work *w, cgam_phase phase, bool kept, bool 
 cgam_status cgam_work_multiply(cgam_work *w, cgam_phase phase, bool kept, bool tangent,
                                int64_t count)
 {
-    cgam_status status = kept ? CGAM_OK : feed_products(w, phase, tangent, count);
+    cgam_status status = kept ? CGAM_OK : cgam_work_fill(w, phase, tangent, count);
     gather_inputs(w, phase, kept, tangent, count);
     for (int g = 0; g < w->groups && status == CGAM_OK; g++) {
         const cgam_group *group = &w->group[g];
         if (group->phase != phase || group->kept != kept) continue;
+        if (w->feeding && !group->feeds) continue;
         const cgam_op *op = group->op;
-        status = (group->transposed ? op->apply_t : op->apply)(op->user, group->jobs * count,
-                                                               tangent ? group->din : group->in,
-                                                               tangent ? group->dout : group->out);
+        const double *in = tangent ? group->din : group->in;
+        double *out = tangent ? group->dout : group->out;
+        if (w->hurried && cgam_op_multiply(op, group->transposed, group->jobs * count, in, out))
+            continue;
+        status =
+            (group->transposed ? op->apply_t : op->apply)(op->user, group->jobs * count, in, out);
     }
     return status;
 }
@@ -227,7 +235,8 @@ static cgam_status collect_currents(cgam_work *w)
             const cgam_syn *syn = &net->synapse[s];
             cgam_frame f;
             cgam_work_frame(w, s, false, w->batch, b, w->cur, &f);
-            cgam_status status = syn->kind->eval(syn, &f);
+            bool bare = w->hurried && syn->kind->currents; /* energies are not needed */
+            cgam_status status = bare ? CGAM_OK : syn->kind->eval(syn, &f);
             if (syn->kind->currents) syn->kind->currents(syn, f.act, f.prod, f.cur);
             if (status == CGAM_OK && !isfinite(f.energy)) status = CGAM_E_VALUE;
             if (status != CGAM_OK)

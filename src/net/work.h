@@ -22,6 +22,12 @@ CGAM_NODISCARD cgam_status cgam_work_new(const cgam_net *net, const cgam_work_op
                                          cgam_work **out);
 void cgam_work_free(cgam_work *work); /* NULL is allowed */
 
+/* Tangent k then belongs to state k of the batch, of as many tangents as states; before the first evaluation. */
+void cgam_work_pair(cgam_work *work);
+/* Currents and activations only: no energies. Dense weights are multiplied by BLAS, so that the bits of a state depend
+ * on the batch. For learning, where a batch is one sum. */
+void cgam_work_hurry(cgam_work *work);
+
 /* Copies the layers that move, one after the other [packed], out of a whole state [size], and back into one; clamped
  * layers of the state are unchanged. */
 void cgam_work_pack(const cgam_work *work, const double *x, double *packed);
@@ -49,5 +55,15 @@ CGAM_NODISCARD cgam_status cgam_work_power(cgam_work *work, int64_t state, const
  * layers is ignored. */
 CGAM_NODISCARD cgam_status cgam_work_jacobian(cgam_work *work, int64_t count, const double *v,
                                               double *change);
+
+/* The two factors of it. hessian: out[count, size] = H v, H the Hessians of the Lagrangians; out is not v. curvature:
+ * change[count, size] = D u, the derivative of the currents along u, which is in the space of activations. Both are 0
+ * where clamped; at most `tangents` at a time. feed does the part of curvature that gradients of weights need
+ * (gradient.h). */
+CGAM_NODISCARD cgam_status cgam_work_hessian(cgam_work *work, int64_t count, const double *v,
+                                             double *out);
+CGAM_NODISCARD cgam_status cgam_work_curvature(cgam_work *work, int64_t count, const double *u,
+                                               double *change);
+CGAM_NODISCARD cgam_status cgam_work_feed(cgam_work *work, int64_t count, const double *u);
 
 #endif

@@ -8,6 +8,7 @@
 typedef struct cgam_group {
     const cgam_op *op;
     bool transposed, kept; /* kept: all inputs are of clamped layers */
+    bool feeds;            /* the feed of a synapse needs the result */
     cgam_phase phase;      /* first or second */
     int jobs;              /* vectors per state */
     int64_t in_size, out_size;
@@ -27,6 +28,8 @@ struct cgam_work {
     cgam_env *env;
     int64_t batch_max, batch, tangents;
     bool *clamped, *want; /* [layers] */
+    bool paired, hurried; /* cgam_work_pair, cgam_work_hurry */
+    bool feeding;         /* only products that feeds need */
     bool fresh;           /* stored products of clamped layers are up to date */
     const double *x;      /* [batch, size] of the last evaluation */
     double *act, *cur;    /* [batch, size] */
@@ -55,6 +58,14 @@ void cgam_work_frame(const cgam_work *work, int synapse, bool tangent, int64_t c
  * (dout). kept: those of clamped layers, or the others. */
 CGAM_NODISCARD cgam_status cgam_work_multiply(cgam_work *work, cgam_phase phase, bool kept,
                                               bool tangent, int64_t count);
+/* Fills the inputs of a phase that synapses make themselves. */
+CGAM_NODISCARD cgam_status cgam_work_fill(cgam_work *work, cgam_phase phase, bool tangent,
+                                          int64_t count);
+/* The state of the batch that tangent k is at. */
+static inline int64_t cgam_work_state(const cgam_work *work, int64_t k)
+{
+    return work->paired ? k : 0;
+}
 
 /* Reports the failure of a layer or synapse with its name in the message. */
 cgam_status cgam_work_complain(const cgam_work *work, cgam_status status, const char *what,

@@ -162,7 +162,8 @@ static inline void random_synapse(cgam_env *env, cgam_net *net, uint64_t *seed, 
     } else if (!strcmp(kind, "user")) {
         double *own = malloc(sizeof *own);
         *own = gain;
-        cgam_synapse table = {wave_eval, below(seed, 2) ? wave_tangent : NULL, free};
+        cgam_synapse table = {
+            .eval = wave_eval, .tangent = below(seed, 2) ? wave_tangent : NULL, .free = free};
         CHECK_STATUS(env, cgam_net_add_synapse(net, name, 2, at, &table, own));
     } else {
         fail_msg("no test for synapses of kind %s", kind);

@@ -175,7 +175,7 @@ TEST_ENV(operators_that_do_not_fit_are_refused)
                   cgam_net_add_coupling(net, "s", -1, 0, 1));
     CHECK_REFUSED(env, CGAM_E_ARG, "synapse 's': gain is nan",
                   cgam_net_add_coupling(net, "s", 0, 2, NAN));
-    const cgam_synapse table = {wave_eval, NULL, NULL}, empty = {NULL, NULL, NULL};
+    const cgam_synapse table = {.eval = wave_eval}, empty = {.eval = NULL};
     CHECK_REFUSED(env, CGAM_E_ARG, "synapse 's': 0 layers, 1 to 8 are taken",
                   cgam_net_add_synapse(net, "s", 0, pair, &table, NULL));
     CHECK_FAILS(env, CGAM_E_ARG, cgam_net_add_synapse(net, "s", 9, pair, &table, NULL));
@@ -318,7 +318,7 @@ static cgam_net *callers_net(caller *c)
                           .activation = caller_activation,
                           .hessian = caller_hessian,
                           .user = c};
-    c->synapse = (cgam_synapse){caller_eval, NULL, NULL};
+    c->synapse = (cgam_synapse){.eval = caller_eval};
     o.lagr = &c->lagr;
     o.scale = 2;
     o.axes = 1;
@@ -430,7 +430,7 @@ static void no_release(void *user)
 TEST_ENV(an_energy_beyond_double_is_noticed)
 {
     OWNED(cgam_net) net = layers_of(env, 1, (const int64_t[][3]){{2}}, (const int[]){1});
-    const cgam_synapse table = {endless, NULL, no_release};
+    const cgam_synapse table = {.eval = endless, .free = no_release};
     const double x[2] = {1, 2};
     double E;
     CHECK_STATUS(env, cgam_net_add_synapse(net, "deep", 1, (const int[]){0}, &table, NULL));
