@@ -1,5 +1,4 @@
-"""The lm verbs from outside, on tiny models: what two runs share, pages of reports, what is refused."""
-import csv
+"""The lm verbs from outside, on tiny models: what two runs share, pages of reports, what the machine lacks."""
 import filecmp
 import json
 import math
@@ -321,87 +320,8 @@ def studies_enter_reports():
     check(os.path.exists("n/neff.csv") and os.path.exists("n/neff.gp") and not os.path.exists("n/neff.svg"), "files")
 
 
-# ---- What is refused: a row says what the line has, then the command --------------------------------
-def up(*texts):
-    return "".join(f"up\t{text}\n" for text in texts)
-
-
-FILES = {"one.tsv": up(*(f"film {i}" for i in range(40))),
-         "few.tsv": up("a film", "the film", "good film", "bad film", "is film", "of film", "six", "seven"),
-         "empty.tsv": "up\ta film\n\tthe film\n",
-         "lone.tsv": up(*"xyzwvu"),
-         "same.tsv": "".join(f"{'ab'[i % 2]}\tfilm {i}\n" for i in range(40)),
-         "other.gguf": "this is no model at all, but it is long enough",
-         "text.db": "this is no database, though it has a fitting name. Far from it. ......",
-         "p.txt": "The capital of France is\n\nthe film\n",
-         "p.bad": '{"prompt": 1}\n'}
-SMALL = "--shots 2 --queries 8"
-DATA = "--model m.gguf --eval d.tsv --labels down=negative,up=positive"
-REFUSED = f"""
-not a GGUF file                         | lm bank --model other.gguf --out x.npy
-cut.gguf                                | lm bank --model cut.gguf --out x.npy
-No such file                            | lm bank --model nowhere.gguf --out x.npy
-x.gguf: a GGUF file, but not of a language model | lm bank --model x.gguf --out x.npy
---seeds:                                | lm study --model nowhere.gguf --seeds 4
---seeds: duplicate 4                    | lm study --model nowhere.gguf --seeds 4,5,4
-has no chat template                    | lm capture --model m.gguf --dataset facts --chat --store t.db
-facts is a set of facts                 | lm capture --model m.gguf --dataset facts --labels a=b --store t.db
-text.db                                 | lm capture @prompts --store text.db
-label negative has 0 examples           | lm capture --model m.gguf --eval lone.tsv --labels down=negative,up=positive --shots 2 --queries 1 --store t.db
-the model's context is 200              | lm capture @prompts --shots 20 --store t.db
---shots: '1.5' is not an integer        | lm capture @prompts --shots 1.5 --store t.db
---dataset or --eval                     | lm capture @prompts --dataset facts --store t.db
---prompts or --shots                    | lm capture --model m.gguf --prompts p.txt --shots 2 --store own.db
---prompts or --order                    | lm capture --model m.gguf --prompts p.txt --order cycled --store own.db
-p.bad:1:                                | lm capture --model m.gguf --prompts p.bad --store own.db
---store is missing                      | lm capture @prompts
-requires classes                        | lm probe --model m.gguf --dataset facts --shots 2
-a sweep needs                           | lm sweep @prompts --shots 0
-the answers 'good' and 'good' are the same tokens | lm sweep --model m.gguf --eval d.tsv --labels down=good,up=good {SMALL}
-KEY=WORD,KEY=WORD is expected           | lm sweep --model m.gguf --eval d.tsv --labels down=,up=good {SMALL}
-top is 1000, the vocabulary has         | lm lens --model m.gguf --prompt x --top 1000
-tokens, the model's context is 200      | lm lens --model m.gguf --prompt '{'film ' * 300}'
---prompt is missing                     | lm lens --model m.gguf
-the answers 'good film' and 'good film' are the same tokens | lm inject --model m.gguf --eval d.tsv --labels 'down=good film,up=good film' {SMALL} --answer sequence
-layers: 7, the model has 0 to 3         | lm inject @prompts --shots 2 --exact --layers 7
-vectors need demonstrations             | lm inject @prompts --shots 0 --exact
-nowhere                                 | lm inject --model m.gguf --suite nowhere
---layers: 9, the model has 0 to 3       | lm inject --model m.gguf --suite tasks --exact --queries 6 --shots 2 --layers 9
---suite or data                         | lm inject --model m.gguf --suite shipped --dataset facts
---suite or --report                     | lm inject --model m.gguf --suite shipped --report r
-one.tsv                                 | lm inject --model m.gguf --eval one.tsv {SMALL} --exact
-one.tsv                                 | lm steer --model m.gguf --eval one.tsv {SMALL} --exact
-one.tsv                                 | lm sweep --model m.gguf --eval one.tsv {SMALL} --exact
-one.tsv                                 | lm gates --model m.gguf --eval one.tsv {SMALL} --exact
-empty.tsv                               | lm gates --model m.gguf --eval empty.tsv {SMALL} --exact
-good                                    | lm gates --model m.gguf --eval same.tsv --labels a=good,b=good {SMALL} --exact
-a context needs demonstrations          | lm gates @prompts --shots 0 --exact
-is not below alpha_crit                 | lm gates @prompts --shots 2 --exact --alphas 1e9
---context-layer is 9, the model has 0 to 3 | lm gates @prompts --shots 2 --exact --context-layer 9
-too few for two halves                  | lm gates --model m.gguf --eval d.tsv --queries 3 --shots 2 --exact
-all queries have the answer             | lm fit --model m.gguf --eval few.tsv --labels up=positive --shots 1 --queries 6
-empty.tsv                               | lm fit --model m.gguf --eval empty.tsv --shots 1 --queries 6
-too few for two halves                  | lm fit {DATA} --shots 1 --queries 3
-layer: 4, the model has 0 to 3          | lm fit @prompts --shots 1 --layer 4
-contexts need demonstrations            | lm fit @prompts --shots 0
-rank: 65, the model's width is 64       | lm fit @prompts --shots 1 --method lowrank --rank 65
-.safetensors, .npz or .npy is expected  | lm fit @prompts --shots 1 --out P.txt
-duplicate                               | lm fit --model m.gguf --dataset sentiment --dataset sentiment --shots 1 --queries 8
-labels and several datasets exclude each other | lm fit --model m.gguf --dataset sentiment --dataset facts --labels a=b --shots 1
-"""
-
-
-def what_is_wrong_is_said_in_one_line():
-    for name, text in FILES.items():
-        write(name, text)
-    with open("m.gguf", "rb") as f, open("cut.gguf", "wb") as cut:
-        cut.write(f.read(20000))
-    with open("x.gguf", "wb") as f:
-        f.write(b"GGUF\3\0\0\0" + bytes(16))
-    for line in REFUSED.strip().split("\n"):
-        piece, command = (part.strip() for part in line.split(" | ", 1))
-        words = next(csv.reader([command.replace("@prompts", f"{DATA} --queries 24")], delimiter=" ", quotechar="'"))
-        refuse(2, [piece], *words)
+def what_the_machine_lacks_is_said_in_one_line():
+    """What commands alone can be wrong about is in said.txt."""
     bank = ("lm", "bank", *MODEL, "--out", "x.npy")
     plain = {k: v for k, v in os.environ.items() if k not in ("CGAM_DATA", "CGAM_LLAMA")}
     refuse(2, ["CGAM_DATA"], "lm", "neff", *MODEL, "--dataset", "sst2", env=plain)
@@ -430,6 +350,6 @@ for test in (answers_that_cannot_be_told_apart_are_not_measured, templates_and_l
              the_norm_lens_reads_the_exact_steps, models_in_one_store_are_kept_apart, gates_begin_with_the_sweep,
              modes_and_layers_are_the_callers, gates_are_reported, an_injection_compares_as_many_tokens_as_it_needs, a_suite_is_one_table,
              a_fit_from_the_last_layer_is_the_demonstrations, recall_takes_a_projection, several_tasks_are_left_out_in_turn,
-             whole_answers_are_compared, what_is_wrong_is_said_in_one_line, studies_enter_reports):
+             whole_answers_are_compared, what_the_machine_lacks_is_said_in_one_line, studies_enter_reports):
     test()
 finish()

@@ -5,7 +5,6 @@
 #include "support/failing_alloc.h"
 #include "support/models.h"
 #include "support/objects.h"
-#include "unit/app/printed.h"
 
 #include <cgam/ask.h>
 #include <cgam/io.h>
@@ -140,94 +139,5 @@ static void end_memory(size_t count, const question *all)
 TEST(memory_may_end_in_every_verb) { end_memory(sizeof questions / sizeof *questions, questions); }
 
 TEST(memory_may_end_on_other_ways) { end_memory(sizeof others / sizeof *others, others); }
-
-#define TOLD "--model m.gguf --eval d.tsv --labels down=negative,up=positive "
-/* What is printed, or after a ! the refusal; step by step, for later ones use files of earlier ones. */
-TEST(people_are_told_what_the_document_says)
-{
-    need_tiny_model();
-    assert_int_equal(chdir(folder_path()), 0);
-    setenv("COLUMNS", "48", 1);
-    folder_write("pairs.tsv", "the film is good\tthe film is bad\na film is good\ta film is bad\n");
-    folder_write("p.txt", "The capital of France is\nthe film\n");
-    static const char *const cases[][3] = {
-        {"lm lens --model m.gguf --prompt the_film_is_good_a_film_is_bad --compare a_film",
-         "after the last token", "N_eff"},
-        {"lm states --model m.gguf --prompts p.txt --layers 1 --save h.npy", "1 layer of", "h.npy"},
-        {"lm generate --model m.gguf --prompt the_film --max-tokens 3 --stop \\n --stop x\\\\y",
-         "\n", ""},
-        {"lm vector --model m.gguf --contrast pairs.tsv --out v.gguf", "v.gguf", ""},
-        {"lm vector --model m.gguf --contrast pairs.tsv --kind pca --out w.gguf", "w.gguf", ""},
-        {"lm vector --model m.gguf --from v.gguf:2,w.gguf --out u.gguf", "u.gguf", ""},
-        {"lm vector --model m.gguf --kind pca --from v.gguf --out u.gguf",
-         "!kind requires contrast", ""},
-        {"lm vector --model m.gguf --contrast pairs.tsv --from v.gguf --out u.gguf",
-         "!give contrast", ""},
-        {"lm vector --model m.gguf --from v.gguf --out u.txt", "!must end in .gguf", ""},
-        {"lm trace --model m.gguf --prompt the_film --vector v.gguf:3 --max-tokens 3",
-         "cosine, layer 3", "KL"},
-        {"lm trace --model m.gguf --prompt the_film", "!give system", ""},
-        {"lm capture --model m.gguf --prompts p.txt --store s.db", "2", "s.db"},
-        {"lm capture --model m.gguf --prompts p.txt --store s.db --exact", "2", "s.db"},
-        {"lm store --store s.db --check --engine llama --export x.npy", "x.npy", "x.index.csv"},
-        {"lm store --store s.db --engine exact --sha256 00 --export x.npy",
-         "!holds no states of that model", ""},
-        {"lm study "
-         "--model m.gguf --eval d.tsv --labels down=negative,up=positive --queries 6 --shots 1 --parts neff,sweep --seeds 1,2",
-         "labels", "all words"},
-        {"lm fit "
-         "--model m.gguf --eval d.tsv --labels down=negative,up=positive --queries 6 --shots 1 --method lowrank --rank 2 --iterations 3 --out P.safetensors",
-         "P.safetensors", "rank"},
-        {"lm inject "
-         "--model m.gguf --eval d.tsv --labels down=negative,up=positive --queries 6 --shots 1 --kinds replace --layers 1",
-         "replace", ""},
-        {"lm gates "
-         "--model m.gguf --eval d.tsv --labels down=negative,up=positive --queries 6 --shots 1 --modes coupled --alphas 0.01",
-         "coupled", ""},
-        {"lm gates "
-         "--model m.gguf --eval d.tsv --labels down=negative,up=positive --queries 6 --shots 1 --modes first --alphas 0.01 --in-sample",
-         "first", ""},
-        {"lm sweep "
-         "--model m.gguf --eval d.tsv --labels down=negative,up=positive --queries 6 --shots 1 --lens raw --in-sample",
-         "labels", ""},
-        {"lm inject " TOLD "--shots 1 --queries 6 --layers 9", "!layer", ""},
-        {"lm inject " TOLD "--shots 1 --queries 6 --layers -1", "!layer", ""},
-        {"lm inject " TOLD "--shots 1 --queries 6 --scales inf", "!inf", ""},
-        {"lm inject " TOLD "--shots 1 --queries 1", "!queries", ""},
-        {"lm fit " TOLD "--shots 1 --queries 6 --layer 9", "!layer", ""},
-        {"lm fit " TOLD "--shots 1 --queries 6 --method lowrank --rank 1000", "!rank", ""},
-        {"lm fit " TOLD "--shots 1 --queries 6 --out P.txt", "!P.txt", ""},
-        {"lm gates " TOLD "--shots 1 --queries 6 --alphas -1", "!alpha", ""},
-        {"lm gates " TOLD "--shots 1 --queries 6 --alphas inf", "!alpha", ""},
-        {"lm gates " TOLD "--shots 1 --queries 6 --context-layer 9", "!layer", ""},
-        {"lm steer " TOLD "--shots 0 --queries 6", "!demonstrations", ""},
-        {"lm steer " TOLD "--shots 1 --queries 1", "!queries", ""},
-        {"lm neff --model m.gguf --dataset facts --train d.tsv", "!give dataset or eval", ""},
-        {"lm neff --model m.gguf --train d.tsv", "!train requires eval", ""},
-        {"lm vector --model m.gguf --from v.gguf:x --out u.gguf", "!'x' is not", ""},
-        {"lm vector --model m.gguf --from v.gguf:inf --out u.gguf", "!'inf' is not", ""},
-        {"lm vector --model m.gguf --from v.gguf,,w.gguf --out u.gguf", "!from", ""},
-        {"lm bank --model m.gguf --out b.npy --lens norm", "!lens", ""},
-        {"lm states --model m.gguf --prompt a --layers 9 --save h.npy", "!layer 9", ""},
-        {"lm states --model m.gguf", "!give prompt or prompts", ""},
-        {"lm states --model m.gguf --prompt a --prompts p.txt", "!give prompt or prompts", ""},
-        {"lm bank --model m.gguf --out b.npy --no-inspect", "b.npy", ""},
-    };
-    cgam_env *own = object_env(1);
-    int wrong = 0;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        OWNED_BLOCK(char) text = printed(own, cases[i][0]);
-        const char *said = text ? text : cgam_env_message(own);
-        const bool refused = cases[i][1][0] == '!';
-        for (int k = 1; k < 3; k++)
-            if (!text != refused || !strstr(said, cases[i][k] + (k == 1 && refused))) {
-                print_error("%s: '%s' is not in: %s\n", cases[i][0], cases[i][k], said);
-                wrong++;
-            }
-    }
-    assert_int_equal(wrong, 0);
-    cgam_env_free(own);
-    assert_int_equal(chdir("/"), 0);
-}
 
 TEST_GROUP(set_up, NULL)
