@@ -1,13 +1,12 @@
 /* ctest: timeout=240
- * The report: claims follow the numbers they are given, the page is whole and stands alone, texts
- * are escaped, commands and captions say what was run. */
+ * The report: claims follow the numbers they are given, texts are escaped, commands and captions say what was run. That the page is
+ * whole and stands alone is in tests/system/report_page.py. */
 #include "lab/synthetic/study.h"
 #include "lab/table.h"
 #include "support/check.h"
 #include "support/folder.h"
 
 #include "base/env.h"
-#include "lab/embedded.h"
 #include "lab/figures/text.h"
 #include "lab/page/html.h"
 #include "lab/page/report.h"
@@ -140,27 +139,6 @@ TEST(claims_follow_the_numbers)
         }
 }
 
-static char *read_page(void)
-{
-    FILE *f = fopen(folder_file("index.html"), "r");
-    assert_non_null(f);
-    fseek(f, 0, SEEK_END);
-    size_t size = (size_t)ftell(f);
-    rewind(f);
-    char *text = malloc(size + 1);
-    assert_int_equal(fread(text, 1, size, f), size);
-    text[size] = '\0';
-    fclose(f);
-    return text;
-}
-
-static int times(const char *text, const char *word)
-{
-    int count = 0;
-    for (; (text = strstr(text, word)); text += strlen(word)) count++;
-    return count;
-}
-
 TEST(no_report_of_no_size_is_made)
 {
     cgam_report_opts o = cgam_report_opts_default();
@@ -173,47 +151,6 @@ TEST(no_report_of_no_size_is_made)
         assert_null(none);
     }
     cgam_report_free(NULL);
-}
-
-TEST(the_page_stands_alone_and_is_whole)
-{
-    static const char *const sections[] = {"claims",    "separation", "competition", "coupled",
-                                           "timescale", "theorems",   "grids",       "definitions",
-                                           "models",    "again"};
-    char *page = read_page();
-    assert_true(strncmp(page, "<!doctype html>", 15) == 0);
-    assert_non_null(strstr(page, "</html>\n"));
-    assert_null(strstr(page, "http:"));
-    assert_null(strstr(page, "https:"));
-    assert_null(strstr(page, "<script"));
-    assert_null(strstr(page, "url("));
-    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
-        char id[40], link[40];
-        snprintf(id, sizeof id, "id=\"%s\"", sections[i]);
-        snprintf(link, sizeof link, "href=\"#%s\"", sections[i]);
-        assert_int_equal(times(page, id), 1);
-        assert_true(times(page, link) >= 1);
-    }
-    static const char *const pairs[] = {"table", "tr", "td", "th", "div",    "p",    "pre", "dl",
-                                        "dt",    "dd", "h2", "h3", "figure", "span", "sub", "sup"};
-    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
-        char open[20], plain[20], close[20];
-        snprintf(open, sizeof open, "<%s ", pairs[i]);
-        snprintf(plain, sizeof plain, "<%s>", pairs[i]);
-        snprintf(close, sizeof close, "</%s>", pairs[i]);
-        if (times(page, open) + times(page, plain) != times(page, close))
-            fail_msg("<%s>: %d opened, %d closed", pairs[i], times(page, open) + times(page, plain),
-                     times(page, close));
-    }
-    /* every link to a file leads somewhere */
-    for (const char *at = page; (at = strstr(at, "href=\"")); at++) {
-        char name[200], path[600];
-        if (at[6] == '#') continue;
-        snprintf(name, sizeof name, "%.*s", (int)strcspn(at + 6, "\""), at + 6);
-        snprintf(path, sizeof path, "%s/%s", folder, name);
-        if (access(path, R_OK) != 0) fail_msg("a dead link: %s", name);
-    }
-    free(page);
 }
 
 static char *html(void (*write)(FILE *, const char *), const char *text)
@@ -290,72 +227,6 @@ TEST(commands_name_what_is_unusual)
         assert_non_null(strstr(text, seed));
         assert_true(strlen(text) < CGAM_CAPTION_MAX - 1);
     }
-}
-
-/* Scripts name files and columns that are there. */
-TEST(scripts_fit_their_tables)
-{
-    int scripts = 0;
-    for (int i = 0; i < CGAM_RUNS; i++) {
-        const cgam_run *run = &report->runs[i];
-        for (int k = 0; k < run->figures.count; k++, scripts++) {
-            char path[500], line[8192];
-            snprintf(path, sizeof path, "%s/%s/%s.gp", folder, run->folder,
-                     run->figures.figure[k].name);
-            FILE *f = fopen(path, "r");
-            assert_non_null(f);
-            const cgam_table *t = NULL;
-            while (fgets(line, sizeof line, f)) {
-                const char *csv = strstr(line, ".csv'");
-                if (csv && line[0] != '#') {
-                    const char *begin = csv;
-                    char name[64];
-                    while (begin[-1] != '\'') begin--;
-                    snprintf(name, sizeof name, "%.*s", (int)(csv - begin), begin);
-                    t = cgam_study_find(run->study, name);
-                    assert_non_null(t);
-                }
-                for (const char *at = line; (at = strstr(at, "column('")); at++) {
-                    char name[64];
-                    snprintf(name, sizeof name, "%.*s", (int)strcspn(at + 8, "'"), at + 8);
-                    assert_non_null(t);
-                    if (cgam_table_column(t, name) < 0) fail_msg("%s: no column %s", path, name);
-                }
-            }
-            fclose(f);
-        }
-    }
-    assert_true(scripts >= 15);
-}
-
-/* page.html calls runs by folder, and their figures, tables and columns by name. */
-TEST(the_page_asks_for_what_there_is)
-{
-    const cgam_embedded *page = cgam_embedded_find("lab/page/page.html");
-    assert_non_null(page);
-    const cgam_table *t = NULL;
-    int named = 0;
-    for (const char *at = page->bytes; *at; at += strcspn(at, "\n") + 1) {
-        char word[16], field[2][64] = {"", ""};
-        if (*at != '@') continue;
-        int count = sscanf(at, "@%15[a-z] %63[^|\n]|%63[^|\n]", word, field[0], field[1]);
-        const cgam_run *run = NULL;
-        for (int i = 0; i < CGAM_RUNS; i++)
-            if (strcmp(report->runs[i].folder, field[0]) == 0) run = &report->runs[i];
-        bool found = true;
-        if (strcmp(word, "command") == 0) found = run != NULL;
-        if (strcmp(word, "table") == 0)
-            found = run && count == 3 && (t = cgam_study_find(run->study, field[1]));
-        if (strcmp(word, "column") == 0) found = t && cgam_table_column(t, field[0]) >= 0;
-        if (strcmp(word, "figure") == 0) {
-            found = false;
-            for (int i = 0; run && i < run->figures.count; i++)
-                found = found || strcmp(run->figures.figure[i].name, field[1]) == 0;
-        }
-        if (!found) fail_msg("page.html: %.60s", at);
-        named++;
-    }
-    assert_true(named > 60);
 }
 
 /* What is said of all cells asks each of them: the first as well as the last, and one at least. */
