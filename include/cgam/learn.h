@@ -79,7 +79,8 @@ typedef struct cgam_gradient {
 } cgam_gradient;
 
 /* Runs the recall and computes the gradients that `out` asks for. plan: mode first or coupled; not over ranks. A
- * start in in->recall, such as an earlier p, shortens the recall.
+ * start in in->recall, such as an earlier p, shortens the recall. If `out` asks for no gradient, only the recall and
+ * the losses are computed.
  *
  * CGAM_E_NOT_POSITIVE, with the query and its margin in the message, if H is not proved positive definite at an answer
  * or the recall did not settle; CGAM_E_SINGULAR if mode first has no inverse of A; CGAM_E_VALUE if a loss has no

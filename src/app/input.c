@@ -65,6 +65,8 @@ static cgam_status own_names(cgam_call *call, const cgam_bank *packed)
 {
     const char *bank = cgam_args_text(call->args, "bank");
     char path[4096];
+    if (!bank)
+        return cgam_fail(call->env, CGAM_E_ARG, "fitted memories have no names; give names a file");
     if (strncmp(bank, CGAM_DEMO_PREFIX, strlen(CGAM_DEMO_PREFIX)) == 0)
         return cgam_demo_names(call->env, &call->names);
     cgam_status status = cgam_pack_names(packed, &call->names);
@@ -83,7 +85,8 @@ cgam_status cgam_input_names(cgam_call *call, const cgam_bank *bank, const cgam_
     bool own = !file || strcmp(file, CGAM_NAMES_BESIDE) == 0;
     int64_t n = cgam_bank_describe(bank).whole;
     cgam_status status = CGAM_OK;
-    *out = own ? cgam_shelf_names(call->shelf, cgam_args_text(call->args, "bank")) : NULL;
+    const char *bank_name = cgam_args_text(call->args, "bank");
+    *out = own && bank_name ? cgam_shelf_names(call->shelf, bank_name) : NULL;
     if (*out) return CGAM_OK;
     if (!call->names)
         status = own ? own_names(call, bank) : cgam_row_names_load(call->env, file, &call->names);

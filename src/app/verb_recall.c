@@ -3,6 +3,7 @@
 #include "app/verbs.h"
 #include "base/alloc.h"
 #include "io/npy.h"
+#include "lab/learn/memory_fit.h"
 #include "memory/bank.h"
 #include "memory/explain.h"
 #include "memory/fields.h"
@@ -16,7 +17,7 @@
 #define OPTION(name_) CGAM_ROW_OF(cgam_recall_opts_rows, name_)
 
 static const cgam_param params[] = {
-    CGAM_PARAM_BANK,
+    CGAM_PARAM_BANK_IF(false),
     CGAM_PARAM_TEXT("query", "FILE[:NAME]",
                     "one query (d) or several (B,d); or a sum of memories by number or name, "
                     "rows:7*0.5+king*0.5, several separated by ;, 'in quotes' where a name has "
@@ -30,6 +31,10 @@ static const cgam_param params[] = {
     CGAM_PARAM_TEXT("projection", "FILE[:NAME]", "P (d,d_c): gates see Z P c; without it P = I",
                     .input = CGAM_INPUT_NUMBERS),
     CGAM_PARAM_TEXT("gate-weights", "FILE[:NAME]", "W (N,d_c): gates see W c instead",
+                    .input = CGAM_INPUT_NUMBERS),
+    CGAM_PARAM_TEXT("fitted", "FILE.safetensors",
+                    "memories, projection or gate weights, alpha, beta and lambda that `cgam fit` "
+                    "learned; options given beside it win",
                     .input = CGAM_INPUT_NUMBERS),
     OPTION("lambda"),
     OPTION("alpha"),
@@ -88,6 +93,8 @@ typedef struct job {
     cgam_recall *plan;
     const cgam_gate *gate; /* from the call's shelf, shared by plans; or NULL */
     cgam_matrix q, c, P, W;
+    cgam_fitted fitted; /* of --fitted; P and W move to the matrices above */
+    cgam_recall_opts opts;
     int64_t *target;
     cgam_route route;
     cgam_npy_writer *save_p, *save_readout;
@@ -109,6 +116,7 @@ static void close_job(job *j)
     cgam_free(env, j->p_whole);
     cgam_shelf_gate_done(j->call->shelf, j->gate);
     cgam_input_bank_done(j->call, j->bank);
+    cgam_fitted_free(env, &j->fitted);
     double *blocks[] = {j->q.data, j->c.data,    j->P.data, j->W.data,
                         j->top_p,  j->top_log_p, j->p,      j->readout};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) cgam_free(env, blocks[i]);
@@ -131,11 +139,17 @@ static cgam_status check_shape(cgam_env *env, const char *option, const char *wh
 /* The memories that take part. */
 static const cgam_bank *counts(const job *j) { return j->some ? j->some : j->bank; }
 
-/* Reads all options but the files. */
-static cgam_status read_options(const cgam_call *call, cgam_recall_opts *o)
+/* Reads all options but the files; numbers of --fitted stand in for those that are not given. */
+static cgam_status read_options(const cgam_call *call, const cgam_fitted *fitted,
+                                cgam_recall_opts *o)
 {
     *o = cgam_recall_opts_default();
     cgam_args_fill(call->args, cgam_recall_opts_rows, o);
+    if (cgam_args_given(call->args, "fitted")) {
+        if (!cgam_args_given(call->args, "alpha")) o->alpha = fitted->alpha;
+        if (!cgam_args_given(call->args, "beta")) o->beta = fitted->beta;
+        if (!cgam_args_given(call->args, "lambda")) o->lambda = fitted->lambda;
+    }
     if (o->entmax > 0 && cgam_args_flag(call->args, "marks"))
         return cgam_fail(call->env, CGAM_E_ARG, "marks need activation softmax");
     if (cgam_args_given(call->args, "beta-start") && o->mode != CGAM_ANNEAL)
@@ -165,6 +179,56 @@ static bool same_file(const char *a, const char *b)
     return strcmp(x, y) == 0;
 }
 
+/* Opens the file of --fitted: its P or W, unless one is given, and its memories, unless a bank is. */
+static cgam_status open_fitted(job *j, bool weighs)
+{
+    const cgam_call *call = j->call;
+    const char *path = cgam_args_text(call->args, "fitted");
+    bool bank = cgam_args_given(call->args, "bank");
+    cgam_fitted *f = &j->fitted;
+    cgam_bank_opts opts = cgam_bank_opts_default();
+    if (!path)
+        return bank ? CGAM_OK
+                    : cgam_fail(call->env, CGAM_E_ARG, "bank is missing; see: cgam help recall");
+    cgam_status status = cgam_fitted_read(call->env, path, f);
+    if (status != CGAM_OK) return status;
+    if (!bank && !f->Z)
+        return cgam_fail(call->env, CGAM_E_ARG,
+                         "bank is missing: %s has no memories, since Z was not learned", path);
+    if (!bank && call->ranks)
+        return cgam_fail(call->env, CGAM_E_UNSUPPORTED, "fitted memories require one process");
+    opts.normalize = cgam_args_flag(call->args, "normalize");
+    if (!bank) status = cgam_bank_new(call->env, f->Z, CGAM_F64, f->n, f->d, &opts, &j->bank);
+    if (status != CGAM_OK || weighs) return status;
+    if (f->P) j->P = (cgam_matrix){f->P, f->d, f->d_c, false};
+    if (f->W) j->W = (cgam_matrix){f->W, f->n, f->d_c, false};
+    f->P = f->W = NULL;
+    return CGAM_OK;
+}
+
+/* Reads projection or gate weights, if given, and checks those of --fitted too. */
+static cgam_status open_weights(job *j, cgam_bank_info bank, int64_t *d_c)
+{
+    cgam_env *env = j->call->env;
+    const char *P = cgam_args_text(j->call->args, "projection");
+    const char *W = cgam_args_text(j->call->args, "gate-weights");
+    cgam_status status = CGAM_OK;
+    *d_c = bank.d;
+    if (P) status = cgam_input_matrix(env, P, &j->P);
+    if (W && status == CGAM_OK) status = cgam_input_matrix(env, W, &j->W);
+    if (j->P.data && status == CGAM_OK) {
+        status = check_shape(env, P ? "projection" : "fitted", "rows are",
+                             j->P.vector ? 1 : j->P.rows, "d is", bank.d);
+        *d_c = j->P.columns;
+    }
+    if (j->W.data && status == CGAM_OK) {
+        status = check_shape(env, W ? "gate-weights" : "fitted", "rows are", j->W.rows,
+                             "memories are", bank.whole);
+        *d_c = j->W.columns;
+    }
+    return status;
+}
+
 /* Opens the files and checks that they fit together. */
 static cgam_status open_job(job *j)
 {
@@ -179,7 +243,8 @@ static cgam_status open_job(job *j)
     if (save_p && save_readout && same_file(save_p, save_readout))
         return cgam_fail(env, CGAM_E_ARG, "save-p and save-readout must be different files");
     if (P && W) return cgam_fail(env, CGAM_E_ARG, "give projection or gate-weights, not both");
-    cgam_status status = cgam_input_bank(call, &j->bank);
+    cgam_status status = open_fitted(j, P || W);
+    if (status == CGAM_OK && !j->bank) status = cgam_input_bank(call, &j->bank);
     if (status != CGAM_OK) return status;
     cgam_bank_info bank = cgam_bank_describe(j->bank);
     status = cgam_input_vectors(call, j->bank, "query", cgam_args_text(call->args, "query"), &j->q);
@@ -190,20 +255,7 @@ static cgam_status open_job(job *j)
     if (status == CGAM_OK)
         status = cgam_input_check_answer(call, j->q.rows, top < bank.n ? top : bank.n);
     int64_t d_c = bank.d;
-    if (P && status == CGAM_OK) {
-        status = cgam_input_matrix(env, P, &j->P);
-        if (status == CGAM_OK)
-            status = check_shape(env, "projection", "rows are", j->P.vector ? 1 : j->P.rows, "d is",
-                                 bank.d);
-        d_c = j->P.columns;
-    }
-    if (W && status == CGAM_OK) {
-        status = cgam_input_matrix(env, W, &j->W);
-        if (status == CGAM_OK)
-            status =
-                check_shape(env, "gate-weights", "rows are", j->W.rows, "memories are", bank.whole);
-        d_c = j->W.columns;
-    }
+    if (status == CGAM_OK) status = open_weights(j, bank, &d_c);
     if (context && status == CGAM_OK) {
         status = cgam_input_vectors(call, j->bank, "context", context, &j->c);
         if (status == CGAM_OK)
@@ -219,8 +271,9 @@ static cgam_status open_job(job *j)
     if (status != CGAM_OK) return status;
 
     cgam_recall_opts o;
-    status = read_options(call, &o);
+    status = read_options(call, &j->fitted, &o);
     if (status != CGAM_OK) return status;
+    j->opts = o;
     o.P = j->P.data;
     o.W = j->W.data; /* for the selected memories */
     for (int64_t i = 0; o.W && i < cgam_bank_describe(counts(j)).n; i++)
@@ -407,7 +460,7 @@ static void put_results(job *j)
     cgam_args_put(j->call->args,
                   cgam_args_is(j->call->args, "activation", "softmax") ? "mode" : "mode activation",
                   doc);
-    cgam_args_put(j->call->args, "alpha beta lambda", doc);
+    cgam_json_add(doc, "alpha=%g beta=%g lambda=%g", j->opts.alpha, j->opts.beta, j->opts.lambda);
     cgam_json_put(doc, "route", cgam_fields_json(cgam_route_rows, &j->route, 0));
     cgam_fields_put_some(doc, "regime alpha_crit", cgam_gate_info_rows, &gate);
     cgam_json_add(doc, "alpha_crit_known=%s alpha_crit_bounds=%p",

@@ -8,7 +8,7 @@
 /* clang-format off */
 #define CGAM_VERBS_FIRST(X) \
     X(recall) X(bank_pack) X(bank_add) X(bank_put) X(bank_drop) X(bank_show) X(bank_names) X(data_get) \
-    X(inspect) X(landscape) X(map) \
+    X(inspect) X(landscape) X(map) X(fit) \
     X(net_run) X(net_show) \
     X(report) X(study)
 #define CGAM_VERBS_REST(X) \

@@ -292,6 +292,8 @@ cgam_status cgam_recall_gradient(const cgam_recall *plan, const cgam_gradient_in
                                  const cgam_gradient_opts *opts, const cgam_gradient *out)
 {
     cgam_gradient_opts o = opts ? *opts : cgam_gradient_opts_default();
+    bool wanted = o.rows || out->positive || out->b || out->u || out->q || out->c || out->P ||
+                  out->W || out->Z || out->alpha || out->beta || out->lambda;
     group g = {.slope = {.plan = plan, .in = in, .opts = &o, .out = out},
                .most =
                    in->recall.queries < CGAM_RECALL_GROUP ? in->recall.queries : CGAM_RECALL_GROUP,
@@ -309,7 +311,7 @@ cgam_status cgam_recall_gradient(const cgam_recall *plan, const cgam_gradient_in
         g.slope.count = in->recall.queries - k < g.most ? in->recall.queries - k : g.most;
         status = settle(&g);
         if (status == CGAM_OK) status = cgam_slope_aim(&g.slope);
-        if (status == CGAM_OK) status = cgam_slope_solve(&g.slope);
+        if (status == CGAM_OK && wanted) status = cgam_slope_solve(&g.slope);
         if (status == CGAM_OK) status = spread(&g);
     }
     group_free(&g);

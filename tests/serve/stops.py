@@ -24,6 +24,8 @@ LONG = {
     "inspect": {"bank": "square", "alpha": 0.1},
     "map": {"bank": "tall", "grid": 400, "gates": "settled", "alpha": 0.1, "beta": 4},
     "landscape": {"bank": "square", "query": "one", "alpha": 0.1},
+    "fit": {"bank": "square", "queries": "many", "contexts": "many", "targets": "targets", "learn": "P", "epochs": 10**6,
+            "optimizer": "adam", "patience": 0, "out": "fit.safetensors"},
     "report": {"scale": 50, "figures": "no", "out": "page"},
     "study separation": {"banks": 512, "out": "separation"},
     "study competition": {"trials": 10**6, "out": "competition"},
@@ -79,7 +81,7 @@ SHORT = {
     "version": "prints a line",
     "serve": "runs until it is stopped: test_stop.py of its clients, test_start.py",
 }
-NOT_OVER_HTTP = ("bank pack", "lm vector")  # they only write files
+NOT_OVER_HTTP = ("bank pack", "lm vector", "fit")  # they only write files
 SHOWS_WHAT_IT_HAS = ("lm generate",)        # a stop ends its text, and is no failure
 
 
@@ -105,6 +107,9 @@ class Inputs:
             if name == "square":
                 np.save(self.path("one.npy"), Z[0])
                 self.files["one"] = self.path("one.npy")
+                np.save(self.path("many.npy"), Z[:640])
+                np.save(self.path("targets.npy"), np.arange(640))
+                self.files.update(many=self.path("many.npy"), targets=self.path("targets.npy"))
         self.write("net", "net.json", json.dumps(long_net()))
         self.data["net"] = long_net()
         if models:

@@ -13,7 +13,7 @@ const char *const cgam_optimizer_words[] = {"lbfgs", "adam", NULL};
 const char *const cgam_train_end_words[] = {"epochs", "converged", "early", "interrupted", NULL};
 
 enum { EPOCHS_LBFGS = 200, EPOCHS_ADAM = 20, SPLIT_STREAM = 1 };
-static const double KEEP_SECONDS = 1;
+static const double KEEP_SECONDS = 1, KEEP_SHARE = 20; /* at least, and times what it took */
 /* A mean loss above this many times the one at the start, and above this, is a divergence. */
 static const double DIVERGED = 100;
 
@@ -188,9 +188,12 @@ void cgam_training_show(const cgam_training *t, double epochs, double loss)
 static cgam_status keep_best(cgam_training *t)
 {
     if (!t->opts.keep || !t->unsaved) return CGAM_OK;
-    t->kept = cgam_clock();
+    double now = cgam_clock();
     t->unsaved = false;
-    return t->opts.keep(t->opts.user, t->best, t->out);
+    cgam_status status = t->opts.keep(t->opts.user, t->best, t->out);
+    t->kept = cgam_clock();
+    t->pause = fmax(KEEP_SECONDS, KEEP_SHARE * (t->kept - now));
+    return status;
 }
 
 cgam_status cgam_training_note(cgam_training *t, const double *x, double total,
@@ -216,7 +219,7 @@ cgam_status cgam_training_note(cgam_training *t, const double *x, double total,
     *ends =
         t->opts.patience > 0 && t->split->stop > 0 && out->epochs - out->best >= t->opts.patience;
     if (*ends) out->end = CGAM_TRAIN_EARLY;
-    return cgam_clock() - t->kept >= KEEP_SECONDS ? keep_best(t) : CGAM_OK;
+    return cgam_clock() - t->kept >= t->pause ? keep_best(t) : CGAM_OK;
 }
 
 /* ---- The whole. ------------------------------------------------------------------------------- */
@@ -279,7 +282,8 @@ cgam_status cgam_train(cgam_env *env, const cgam_train_problem *problem,
                        .opts = opts ? *opts : cgam_train_opts_default(),
                        .out = out,
                        .began = now,
-                       .kept = now};
+                       .kept = now,
+                       .pause = KEEP_SECONDS};
     bool adam = t.opts.optimizer == CGAM_OPTIMIZER_ADAM;
     if (t.opts.epochs == 0) t.opts.epochs = adam ? EPOCHS_ADAM : EPOCHS_LBFGS;
     if (t.opts.ridged < 0 || t.opts.ridged > problem->params) t.opts.ridged = problem->params;

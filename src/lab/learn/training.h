@@ -19,6 +19,7 @@ typedef struct cgam_training {
     double
         least; /* what was least there: the stopping part's loss, or that of all with the ridge */
     double began, kept; /* seconds of the clock: the first new epoch, the last call of opts.keep */
+    double pause;       /* at least so many between two of those */
     int64_t done_before;
     bool unsaved; /* best has changed since that call */
 } cgam_training;

@@ -35,6 +35,12 @@ static const question questions[] = {
      "{" HERE ", \"query\": \"rows:2\", \"context\": \"rows:1\", \"lambda\": 0.5, "
      "\"starts\": 0, \"out\": \"land\", \"figures\": \"no\"}",
      "land/landscape.json", 1},
+    {"fit",
+     "{" HERE
+     ", \"queries\": \"rows:1;2;3;4\", \"targets\": \"only.txt\", \"contexts\": \"rows:1;2;3;4\", "
+     "\"learn\": [\"P\", \"beta\"], \"rank\": 1, \"held-out\": 0.25, \"epochs\": 2, \"out\": \"fit.safetensors\", "
+     "\"figure\": \"land\", \"figures\": \"no\"}",
+     "fit.safetensors", 1},
     {"map",
      "{" HERE ", \"context\": \"rows:key\", \"from\": \"rows:lamp\", \"at\": [0.1, 0.2], "
      "\"context-then\": \"rows:mill\", \"switch\": 0.1, \"grid\": 2, \"t-max\": 0.2}",
@@ -62,7 +68,8 @@ static const question questions[] = {
 /* Takes outputs away; what is there then was there before. An output may be whole where the answer about it was not. */
 static void sweep_up(const char *verb)
 {
-    static const char *const outputs[] = {"p.npy", "r.npy", "packed.safetensors", "net.dot"};
+    static const char *const outputs[] = {"p.npy", "r.npy", "packed.safetensors", "net.dot",
+                                          "fit.safetensors"};
     for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++) remove(outputs[i]);
     if ((access("land", F_OK) == 0 || access("study", F_OK) == 0) &&
         system("rm -rf land study") != 0)
