@@ -226,7 +226,8 @@ typedef enum cgam_path {
     CGAM_PATH_MATRICES,         /* mode first: the same for many queries as matrix products */
     CGAM_PATH_VECTORS,          /* mode first, with p, s and r of every memory */
     CGAM_PATH_COUPLED,          /* mode coupled: each query iterates by itself */
-    CGAM_PATH_COUPLED_TOGETHER, /* mode coupled: many iterate together as matrix products */
+    CGAM_PATH_COUPLED_TOGETHER, /* mode coupled: many iterate together as matrix products; at
+                                   alpha = 0 many are scored as matrix products */
     CGAM_PATH_FLOW,
     CGAM_PATH_SKETCH, /* mode first with opts.fast: by the sketch; some queries may read all rows */
     CGAM_PATH_ANNEAL, /* mode anneal: each query by itself */
@@ -278,7 +279,9 @@ CGAM_API cgam_route cgam_recall_route(const cgam_recall *plan, const cgam_recall
  * Mode coupled starts on such banks in f32 and ends in double: a converged result is good to tol either
  * way. Eight or more queries iterate together, as matrices. A converged query waits for the others and
  * continues from a new reference, so `iterations` can differ from that of the query alone, and a result
- * that stops at max_iter differs by the error of f32.
+ * that stops at max_iter differs by the error of f32. At alpha = 0 the bank is read once, in double: queries
+ * iterate by themselves on the rows whose weight matters, and the sum of the others follows from their
+ * moments. Eight or more are then scored as matrices, in another order of additions.
  *
  * Threads may share a plan. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_recall_run(const cgam_recall *plan,

@@ -2,6 +2,7 @@
 #include "memory/route.h"
 #include "memory/results.h"
 #include "memory/small.h"
+#include "memory/sums.h"
 
 #include "num/attend.h"
 #include "num/cpu/f32.h"
@@ -15,9 +16,13 @@ _Static_assert((int)CGAM_RECALL_GROUP == (int)CGAM_GEMM_PASS_WIDTH,
 
 static const double LARGE = 0x1p18;         /* numbers of a bank: a smaller bank stays in cache */
 static const double GROUP_DOUBLES = 0x1p23; /* 64 MiB for the vectors of a group */
-static const double TOGETHER_DOUBLES = 0x1p27; /* the same if all are multiplied */
+static const double TOGETHER_DOUBLES = 0x1p27; /* the same if all are multiplied, */
+static const double LIGHT_DOUBLES = 0x1p25;    /* and if the bank is read once: what an env keeps */
 /* The streamed solve loses eps / min |D| (num/dplr.c); below 1/100 that could affect the twelfth digit of p. */
 static const double PIVOT_EXACT = 100;
+
+/* Vectors of a query: all; and the most of one that sums.c solves without s, r and p. */
+enum { ALL = CGAM_QUERY_VECTORS + CGAM_QUERY_SCORES, LIGHT = 4 };
 
 const char *const cgam_path_words[] = {"pass", "matrices", "vectors", "coupled", "coupled-together",
                                        "flow", "sketch",   "anneal",  "lanes",   NULL};
@@ -60,10 +65,20 @@ cgam_reach cgam_reach_of(const cgam_recall *plan, cgam_status *status)
     return can;
 }
 
-/* Returns how many queries, at most `most`, have vectors that fit in `doubles`. */
-static int64_t queries_fitting(const cgam_recall *plan, double doubles, int64_t most)
+bool cgam_route_sums(const cgam_recall *plan, const cgam_recall_in *in)
 {
-    double each = (double)plan->bank->Z.n * (CGAM_QUERY_VECTORS + CGAM_QUERY_SCORES);
+    return !in->start && cgam_sums_apply(plan);
+}
+
+bool cgam_route_light(const cgam_recall *plan, const cgam_recall_out *out)
+{
+    return !out->p && !out->s && !out->r && !out->readout && !cgam_recall_full(plan);
+}
+
+/* Returns how many queries, at most `most`, have `vectors` each that fit in `doubles`. */
+static int64_t queries_fitting(const cgam_recall *plan, int vectors, double doubles, int64_t most)
+{
+    double each = (double)plan->bank->Z.n * vectors;
     return (int64_t)fmax(1, fmin(floor(doubles / each), (double)most));
 }
 
@@ -96,8 +111,11 @@ static cgam_route choose_route(const cgam_recall *plan, const cgam_recall_in *in
                    out->top > CGAM_ATTEND_LEADERS_MAX || (in->c && in->c_per_query && !can->direct);
     cgam_route route = {.path = CGAM_PATH_VECTORS,
                         .precision = CGAM_F64,
-                        .group = queries_fitting(plan, GROUP_DOUBLES, CGAM_ROUTE_SHARE)};
-    int64_t together = queries_fitting(plan, TOGETHER_DOUBLES, CGAM_RECALL_GROUP);
+                        .group = queries_fitting(plan, ALL, GROUP_DOUBLES, CGAM_ROUTE_SHARE)};
+    bool sums = cgam_route_sums(plan, in), light = sums && cgam_route_light(plan, out);
+    int64_t together =
+        light ? queries_fitting(plan, in->c ? LIGHT : 1, LIGHT_DOUBLES, CGAM_RECALL_GROUP)
+              : queries_fitting(plan, ALL, TOGETHER_DOUBLES, CGAM_RECALL_GROUP);
     if (plan->lanes && !in->start && !o->fast) {
         route.path = CGAM_PATH_LANES;
         route.group = CGAM_SMALL_TILE;
@@ -109,6 +127,9 @@ static cgam_route choose_route(const cgam_recall *plan, const cgam_recall_in *in
         if (many || route.path == CGAM_PATH_SKETCH) route.group = CGAM_RECALL_GROUP;
     } else if (o->mode == CGAM_FLOW) {
         route.path = CGAM_PATH_FLOW;
+    } else if (sums && many && together >= CGAM_ROUTE_SHARE) {
+        route.path = CGAM_PATH_COUPLED_TOGETHER;
+        route.group = together;
     } else if (o->mode == CGAM_COUPLED && many && !in->start && can->coupled_f32 && plan->small &&
                !can->refines && together >= CGAM_ROUTE_SHARE) {
         route.path = CGAM_PATH_COUPLED_TOGETHER;
@@ -151,7 +172,7 @@ cgam_schedule cgam_schedule_vectors(const cgam_recall *plan, const cgam_recall_i
                                     const cgam_recall_out *out)
 {
     cgam_schedule x = {.plan = plan, .in = in, .out = out, .rest_from = in->queries};
-    int64_t group = queries_fitting(plan, GROUP_DOUBLES, CGAM_ROUTE_SHARE);
+    int64_t group = queries_fitting(plan, ALL, GROUP_DOUBLES, CGAM_ROUTE_SHARE);
     x.route = x.rest =
         (cgam_route){.path = CGAM_PATH_VECTORS, .precision = CGAM_F64, .group = group};
     set_group(&x);

@@ -21,6 +21,10 @@ cgam_reach cgam_reach_of(const cgam_recall *plan, cgam_status *status);
 /* Returns true if computing this many queries as matrices is faster. */
 bool cgam_route_multiplies(const cgam_recall *plan, int64_t queries);
 
+/* Are coupled queries solved by sums.c, and without vectors of s, r and p? */
+bool cgam_route_sums(const cgam_recall *plan, const cgam_recall_in *in);
+bool cgam_route_light(const cgam_recall *plan, const cgam_recall_out *out);
+
 /* The queries of a call in groups. If matrices leave fewer than CGAM_ROUTE_SHARE queries, these are routed by their
  * count. */
 typedef struct cgam_schedule {

@@ -6,6 +6,7 @@
 #include "memory/certify.h"
 #include "memory/engines.h"
 #include "memory/results.h"
+#include "memory/sums.h"
 #include "num/gemm_pass.h"
 #include "num/vec.h"
 
@@ -16,13 +17,16 @@
 typedef struct group {
     const cgam_schedule *call;
     bool own;     /* each query has its own context */
+    bool sums;    /* solved by sums.c, and */
+    bool light;   /* without s, r and p */
     int64_t most; /* queries of a group, at most */
     int64_t top;  /* leaders to report */
     cgam_settled m[CGAM_RECALL_GROUP];
-    double *block;             /* [most, CGAM_QUERY_VECTORS, n] */
-    double *shared;            /* [2, n] s0 and u of a context that all queries share */
+    int64_t each;   /* vectors of a query in: */
+    double *block;  /* [most, each, n] s0, a, s, r, p; s0 and a if light and there is a context */
+    double *shared; /* [2, n] s0 and u of a context that all queries share */
     cgam_gates_off shared_off; /* of that s0 */
-    double *X, *Y;             /* [3 most, d] vectors to score, [3 most, n] their scores */
+    double *X, *Y;             /* [3 most, d] vectors to score, [1 to 3 most, n] their scores */
     int64_t *leaders;          /* [most, top] if the caller does not want them, else NULL */
 } group;
 
@@ -49,10 +53,13 @@ static cgam_status group_new(group *g)
     bool apart = g->top > 0 && !g->call->out->top_index;
     /* a single query scores its direction together with itself, as the pass does */
     g->own = in->c && (in->c_per_query || (in->queries == 1 && plan->can.direct));
-    g->block = cgam_vec_new(env, Z, g->most * CGAM_QUERY_VECTORS);
+    bool few = g->light && (!g->own || plan->can.direct);
+    int64_t scores = !few ? CGAM_QUERY_SCORES : g->own ? 2 : 1;
+    g->each = !g->light ? CGAM_QUERY_VECTORS : in->c ? 2 : 0;
+    g->block = cgam_vec_new(env, Z, g->each > 0 ? g->most * g->each : 1);
     g->shared = cgam_vec_new(env, Z, 2);
     g->X = cgam_alloc(env, most * CGAM_QUERY_SCORES * (size_t)Z->d, sizeof *g->X);
-    g->Y = cgam_vec_new(env, Z, g->most * CGAM_QUERY_SCORES);
+    g->Y = cgam_vec_new(env, Z, g->most * scores);
     if (apart) g->leaders = cgam_alloc(env, most * (size_t)g->top, sizeof *g->leaders);
     if (!g->block || !g->shared || !g->X || !g->Y || (apart && !g->leaders))
         return cgam_fail_nomem(env, "the vectors of a recall");
@@ -125,8 +132,10 @@ static cgam_status find_gates(const scoring *job, int64_t k, const double *c, do
 static cgam_settled query_at(const group *g, int64_t k)
 {
     int64_t n = cgam_vec_size(&g->call->plan->bank->Z);
-    double *s0 = g->block + k * CGAM_QUERY_VECTORS * n;
-    return (cgam_settled){.in = {.b = g->Y + k * n, .s0 = s0, .a = s0 + n, .level = true},
+    double *s0 = g->block + k * g->each * n, *b = g->Y + k * n;
+    if (g->light)
+        return (cgam_settled){.in = {.b = b, .s0 = g->each ? s0 : NULL, .a = g->each ? s0 + n : b}};
+    return (cgam_settled){.in = {.b = b, .s0 = s0, .a = s0 + n, .level = true},
                           .s = s0 + 2 * n,
                           .r = s0 + 3 * n,
                           .p = s0 + 4 * n};
@@ -145,10 +154,11 @@ static cgam_status score_one(void *arg, int64_t k)
     double *u = g->own  ? g->Y + ((job->rows == 2 * count ? 1 : 2) * count + k) * n
                 : in->c ? g->shared + n
                         : NULL;
-    double *s0 = g->block + k * CGAM_QUERY_VECTORS * n, *a = s0 + n;
+    double *s0 = g->block + k * g->each * n, *a = s0 + n;
     g->m[k] = query_at(g, k);
     cgam_scored *x = &g->m[k].in;
     x->q = in->q + (call->from + k) * d;
+    if (g->light && !in->c) return cgam_scores_check(plan, call->from + k, x->a);
     x->c = in->c ? in->c + (g->own ? call->from + k : 0) * plan->d_c : NULL;
     cgam_status status = find_gates(job, k, x->c, u, s0, &x->s0_off);
     if (status == CGAM_OK) status = cgam_twins_level(bank, plan->twins, s0);
@@ -229,6 +239,7 @@ static cgam_status settle_group(group *g)
     const cgam_recall *plan = call->plan;
     const cgam_rows *Z = &plan->bank->Z;
     const double *start = call->in->start;
+    if (g->sums) return CGAM_OK; /* each query when it is reported */
     if (start) start += call->from * cgam_vec_size(Z);
     switch (call->route.path) {
     case CGAM_PATH_COUPLED: return cgam_coupled_solve(plan, call->count, g->m, start);
@@ -246,6 +257,16 @@ static cgam_status settle_group(group *g)
 }
 
 /* ---- Results. ------------------------------------------------------------------------------- */
+
+/* Reports the leaders of query from + k, solved by sums.c. */
+static cgam_status report_top_of_sums(const group *g, int64_t k, const cgam_sums *x)
+{
+    const cgam_recall_out *out = g->call->out;
+    int64_t top = g->top, at = (g->call->from + k) * top;
+    int64_t *index = out->top_index ? out->top_index + at : g->leaders + k * top;
+    return cgam_sums_top(g->call->plan, x, top, index, out->top_p ? out->top_p + at : NULL,
+                         out->top_log_p ? out->top_log_p + at : NULL);
+}
 
 /* Reports the leaders of query from + k; w: set if p is an interval, else NULL. */
 static cgam_status report_top(const group *g, int64_t k, const cgam_weight_bounds *w)
@@ -274,16 +295,28 @@ static cgam_status report_top(const group *g, int64_t k, const cgam_weight_bound
     return status;
 }
 
-/* Reports the results of query from + k. */
-static cgam_status report_one(void *arg, int64_t k)
+/* Writes the vectors that the caller requested. */
+static cgam_status report_vectors(const group *g, int64_t k, const cgam_settled *m)
 {
-    const group *g = arg;
+    const cgam_recall_out *out = g->call->out;
+    const cgam_rows *Z = &g->call->plan->bank->Z;
+    int64_t n = Z->n, at = g->call->from + k;
+    cgam_status status = CGAM_OK;
+    if (out->p) status = cgam_vec_gather(Z, m->p, out->p + at * n);
+    if (out->s && status == CGAM_OK) status = cgam_vec_gather(Z, m->s, out->s + at * n);
+    if (out->r && status == CGAM_OK) status = cgam_vec_gather(Z, m->r, out->r + at * n);
+    /* the rows of p are not adjacent, so copy them to the former scores of e */
+    if (out->readout) cgam_vec_copy(Z, g->Y + (g->most + k) * cgam_vec_size(Z), m->p);
+    return status;
+}
+
+/* Reports the results of query from + k, which is settled. */
+static cgam_status report_settled(const group *g, int64_t k, const cgam_settled *m)
+{
     const cgam_recall_in *in = g->call->in;
     const cgam_recall_out *out = g->call->out;
     const cgam_recall *plan = g->call->plan;
-    const cgam_settled *m = &g->m[k];
-    const cgam_rows *Z = &plan->bank->Z;
-    int64_t n = Z->n, top = g->top, at = g->call->from + k;
+    int64_t n = plan->bank->Z.n, top = g->top, at = g->call->from + k;
     cgam_status status = CGAM_OK;
     bool reports = cgam_recall_reports(plan, out), fast = plan->opts.fast && reports;
     cgam_result own, *r = out->results ? &out->results[at] : &own;
@@ -304,12 +337,86 @@ static cgam_status report_one(void *arg, int64_t k)
     }
     if (top > 0 && (out->top_index || out->top_p || out->top_log_p) && status == CGAM_OK)
         status = report_top(g, k, fast ? &w : NULL);
-    if (out->p && status == CGAM_OK) status = cgam_vec_gather(Z, m->p, out->p + at * n);
-    if (out->s && status == CGAM_OK) status = cgam_vec_gather(Z, m->s, out->s + at * n);
-    if (out->r && status == CGAM_OK) status = cgam_vec_gather(Z, m->r, out->r + at * n);
-    /* the rows of p are not adjacent, so copy them to the former scores of e */
-    if (out->readout) cgam_vec_copy(Z, g->Y + (g->most + k) * cgam_vec_size(Z), m->p);
     return status;
+}
+
+/* Gives m the vectors that a light group lacks. */
+static cgam_status give_vectors(const group *g, cgam_settled *m, double **spare)
+{
+    const cgam_recall *plan = g->call->plan;
+    const cgam_rows *Z = &plan->bank->Z;
+    int64_t n = cgam_vec_size(Z);
+    if (!g->light) return CGAM_OK;
+    *spare = cgam_vec_new(plan->bank->env, Z, 4);
+    if (!*spare) return cgam_fail_nomem(plan->bank->env, "the vectors of a recall");
+    m->s = *spare;
+    m->r = m->s + n;
+    m->p = m->r + n;
+    if (!m->in.s0) {
+        cgam_vec_fill(Z, m->p + n, 0);
+        m->in.s0 = m->p + n;
+    }
+    return CGAM_OK;
+}
+
+/* Reports query from + k, which sums.c solved. */
+static cgam_status report_sums(const group *g, int64_t k, const cgam_sums *x, cgam_settled *m,
+                               double **spare)
+{
+    const cgam_schedule *call = g->call;
+    const cgam_recall *plan = call->plan;
+    const cgam_recall_out *out = call->out;
+    int64_t at = call->from + k, target = call->in->target ? call->in->target[at] : -1;
+    cgam_result *r = out->results ? &out->results[at] : NULL;
+    cgam_summary summary;
+    bool full = r && cgam_recall_full(plan), open = full;
+    cgam_status status = r ? cgam_sums_summary(plan, x, target, &summary) : CGAM_OK;
+    if (r && status == CGAM_OK) {
+        cgam_result_fill(plan, &summary, &x->x.trace, r);
+        if (!cgam_recall_proves(plan, out)) cgam_result_bare(r);
+        else if (!full) open = cgam_sums_certify(plan, x, r);
+    }
+    if (status == CGAM_OK && open) status = give_vectors(g, m, spare);
+    if (status == CGAM_OK && (!g->light || open))
+        status = cgam_sums_settle(plan, x, call->count == 1, m);
+    if (status == CGAM_OK && open) {
+        cgam_result_fill(plan, &summary, &x->x.trace, r);
+        status = cgam_settled_certify(plan, m, r);
+    }
+    if (g->top > 0 && (out->top_index || out->top_p || out->top_log_p) && status == CGAM_OK)
+        status = report_top_of_sums(g, k, x);
+    return status;
+}
+
+/* Solves query from + k by sums.c, or by coupled.c if it is left, and reports it. */
+static cgam_status settle_by_sums(group *g, int64_t k)
+{
+    const cgam_schedule *call = g->call;
+    const cgam_recall *plan = call->plan;
+    cgam_settled *m = &g->m[k];
+    cgam_sums x;
+    double *spare = NULL;
+    cgam_status status = cgam_sums_solve(plan, &m->in, call->count == 1, &x);
+    if (status == CGAM_OK && x.left) {
+        m->in.level = true;
+        status = give_vectors(g, m, &spare);
+        if (status == CGAM_OK) status = cgam_coupled_solve(plan, 1, m, NULL);
+        if (status == CGAM_OK) status = report_settled(g, k, m);
+    } else if (status == CGAM_OK) {
+        status = report_sums(g, k, &x, m, &spare);
+    }
+    if (status == CGAM_OK) status = report_vectors(g, k, m);
+    cgam_sums_free(plan->bank->env, &x);
+    cgam_vec_free(plan->bank->env, &plan->bank->Z, spare);
+    return status;
+}
+
+static cgam_status report_one(void *arg, int64_t k)
+{
+    group *g = arg;
+    if (g->sums) return settle_by_sums(g, k);
+    cgam_status status = report_settled(g, k, &g->m[k]);
+    return status == CGAM_OK ? report_vectors(g, k, &g->m[k]) : status;
 }
 
 static cgam_status report_group(group *g)
@@ -330,11 +437,13 @@ static cgam_status report_group(group *g)
 
 cgam_status cgam_recall_by_vectors(cgam_schedule *call)
 {
-    group g = {.call = call};
-    bool flows = call->plan->opts.mode == CGAM_FLOW;
+    const cgam_recall *plan = call->plan;
+    group g = {.call = call, .sums = cgam_route_sums(plan, call->in)};
+    bool flows = plan->opts.mode == CGAM_FLOW;
+    g.light = g.sums && cgam_route_light(plan, call->out);
     cgam_status status = group_new(&g);
     for (bool more = true; more && status == CGAM_OK; more = cgam_schedule_next(call)) {
-        if (cgam_interrupted(call->plan->bank->env)) status = CGAM_E_INTERRUPTED;
+        if (cgam_interrupted(plan->bank->env)) status = CGAM_E_INTERRUPTED;
         if (status == CGAM_OK) status = flows ? flow_group(&g) : score_group(&g);
         if (status == CGAM_OK && !flows) status = settle_group(&g);
         if (status == CGAM_OK) status = report_group(&g);

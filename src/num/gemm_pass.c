@@ -478,6 +478,8 @@ cgam_status cgam_gemm_pass_look(const cgam_gemm_pass *s, int64_t row, void *S, v
     return CGAM_OK;
 }
 
+enum { LINE = 8 };
+
 typedef struct scores {
     int64_t count, apart;
     double *out;
@@ -488,9 +490,14 @@ static void keep_scores(void *arg, cgam_gemm_pass_tile *t)
 {
     const scores *job = arg;
     const double *S = t->S;
-    for (int64_t v = 0; v < job->count; v++)
-        for (int64_t r = 0; r < t->count; r++)
-            job->out[v * job->apart + t->begin + r] = S[r * job->pass.width + v];
+    int64_t width = job->pass.width;
+    for (int64_t from = 0; from < t->count; from += LINE) { /* whole lines of every query */
+        int64_t rows = t->count - from < LINE ? t->count - from : LINE;
+        for (int64_t v = 0; v < job->count; v++) {
+            double *out = job->out + v * job->apart + t->begin + from;
+            for (int64_t r = 0; r < rows; r++) out[r] = S[(from + r) * width + v];
+        }
+    }
 }
 
 cgam_status cgam_gemm_pass_scores(cgam_env *env, const cgam_rows *Z, int64_t count, const double *X,

@@ -335,6 +335,8 @@ bool instance_make(cgam_env *env, bank_size size, uint64_t seed, uint64_t number
     /* Of a large bank all ways come in turn; 16 certificates of it would take too long. */
     if (size == LARGE) o.mode = number % 2 ? CGAM_FIRST : CGAM_COUPLED;
     if (size == LARGE && batch == 0) o.certify = false;
+    cgam_rng apart = cgam_rng_stream(seed + (1ull << 46), stream); /* sums.c */
+    if (size == LARGE && o.mode == CGAM_COUPLED && cgam_rng_below(&apart, 3) == 0) o.alpha = 0;
     double longest = cgam_bank_describe(*bank).norm_max;
     bool flows = size == SMALL && !wild && !x->edge && longest > 0.1 && longest < 10 &&
                  o.alpha * longest * longest <= 10 && cgam_rng_below(&hostile, 100) == 0;
