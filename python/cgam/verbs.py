@@ -16,6 +16,17 @@ class Document(Dict[str, Any]):
 
     negative: bool = False
 
+    def table(self, name: str) -> Dict[str, "np.ndarray[Any, Any]"]:
+        """A table of a study that was run with tables="yes": each column as an array, a missing number as NaN.
+
+        cgam.study("sparse", trials=100, tables="yes", files="no").table("cells")["support"]"""
+        tables = self.get("table") or {}
+        if name not in tables:
+            known = ", ".join(tables) or 'none: give tables="yes"'
+            raise KeyError(f"no table {name!r}; there are {known}")
+        return {column: np.array([np.nan if cell is None else cell for cell in cells])
+                for column, cells in tables[name].items()}
+
 
 def run(verb: str, *arguments: Any, progress: bool = False, **options: Any) -> Document:
     """Runs a verb ("recall", "lm sweep") and returns its document.

@@ -24,10 +24,14 @@ static const cgam_param door_params[] = {
         "print everything about trial K (0-based) as JSON and write nothing; with several "
         "banks, trial t of bank b is K = b * trials + t"),
     CGAM_PARAM_FIGURES("draw the figures (SVG, PNG, PDF; needs gnuplot)"),
+    CGAM_PARAM_CHOICE(
+        "tables", "yes|no", "no",
+        "put the tables into the document too: `table`, by name, a list for each column"),
     CGAM_PARAM_CHOICE("files", "yes|no", "yes", "no: the document alone, nothing is written"),
     CGAM_PARAM_OUT(NULL,
                    "folder for tables (CSV), summary (JSON), figures, and the progress that a "
-                   "repeated call continues from; results of another run in it are replaced"),
+                   "repeated call continues from; a folder that holds another run is rejected"),
+    CGAM_PARAM_FLAG("overwrite", "replace another run in the folder"),
     CGAM_PARAM_END,
 };
 enum { DOOR_PARAMS = sizeof door_params / sizeof *door_params };
@@ -85,7 +89,8 @@ static void make_params(cgam_study_kind kind, struct study_verb *v)
     if (cgam_study_param_find(kind, "bank")) v->params[count++] = normalize_param;
     memcpy(v->params + count, door_params, sizeof door_params);
     snprintf(v->folder, sizeof v->folder, "study/%s", cgam_studies[kind].name);
-    v->params[count + DOOR_PARAMS - 2].fallback = v->folder;
+    for (int k = count; v->params[k].name; k++)
+        if (strcmp(v->params[k].name, "out") == 0) v->params[k].fallback = v->folder;
 }
 
 /* *bank: the memories of the file if one is named; the caller frees it. */
@@ -114,8 +119,14 @@ static cgam_status take_options(cgam_call *call, cgam_study_kind kind, cgam_stud
     if (!cgam_study_param_find(kind, "bank") || !cgam_args_given(args, "bank")) return CGAM_OK;
     cgam_status status = cgam_input_bank(call, bank);
     o->bank = *bank;
-    if (!cgam_args_given(args, "load")) o->load = (cgam_list){whole, 1};
-    return status;
+    if (status != CGAM_OK) return status;
+    const int64_t rows = cgam_bank_describe(*bank).n;
+    if (cgam_study_param_find(kind, "load")) {
+        if (!cgam_args_given(args, "load")) o->load = (cgam_list){whole, 1};
+    } else if (!cgam_args_given(args, "n") && rows < o->n) {
+        o->n = rows;
+    }
+    return CGAM_OK;
 }
 
 /* ---- Running --------------------------------------------------------------------------------- */
@@ -150,6 +161,29 @@ static bool violated(const cgam_study *study)
     return false;
 }
 
+/* Every table as columns: labels are texts, a missing number is null. */
+static void put_tables(const cgam_study *study, json_t *doc)
+{
+    json_t *all = json_object();
+    for (int64_t i = 0; i < study->tables; i++) {
+        const cgam_table *t = &study->table[i];
+        json_t *one = json_object(), *labels = json_array();
+        const char *numbers = t->labels ? strchr(t->heads, ',') + 1 : t->heads;
+        for (int64_t k = 0; t->labels && k < t->rows; k++)
+            json_array_append_new(labels, json_string(t->labels[k]));
+        if (t->labels) {
+            char name[64];
+            snprintf(name, sizeof name, "%.*s", (int)strcspn(t->heads, ","), t->heads);
+            cgam_json_put(one, name, labels);
+        } else {
+            json_decref(labels);
+        }
+        if (t->rows > 0) cgam_table_put(one, t, 0, t->rows, numbers);
+        cgam_json_put(all, t->name, one);
+    }
+    cgam_json_put(doc, "table", all);
+}
+
 static cgam_status run_kind(cgam_call *call, cgam_study_kind kind)
 {
     cgam_study_opts o;
@@ -162,6 +196,7 @@ static cgam_status run_kind(cgam_call *call, cgam_study_kind kind)
     bool single = cgam_args_given(call->args, "only-trial"), writes = CGAM_CALL_WRITES(call);
     cgam_line bar;
     o.out = out;
+    o.overwrite = cgam_args_given(call->args, "overwrite");
     o.progress = cgam_line_begin(&bar, call->progress);
     o.ranks = call->ranks;
     if (status == CGAM_OK && single) {
@@ -174,6 +209,8 @@ static cgam_status run_kind(cgam_call *call, cgam_study_kind kind)
     if (!writes) out = NULL;
     if (status == CGAM_OK && out) status = cgam_results_write(study, out);
     if (status == CGAM_OK) status = merge_text(call, study->json);
+    if (status == CGAM_OK && cgam_args_is(call->args, "tables", "yes"))
+        put_tables(study, call->doc);
     if (status == CGAM_OK && out && cgam_args_is(call->args, "figures", "yes")) {
         cgam_figures figures;
         status = cgam_figures_write(study, out, &figures);

@@ -368,6 +368,16 @@ def test_verbs(tmp_path, rng):
     study = cgam.study("separation", trials=4, out=tmp_path / "s", figures="no", threads=1)
     again = cgam.study("separation", trials=4, out=tmp_path / "t", figures="no", threads=2)
     assert study["accuracy"] == again["accuracy"]
+    doc = cgam.study("rivals", trials=2, banks=4, n=6, d=3, sigma_q=[0.5, 1], files="no", tables="yes")
+    accuracy = doc.table("accuracy")
+    assert accuracy["accuracy"].shape == accuracy["mechanism"].shape == (20,)
+    assert accuracy["mechanism"][2] == "query-mixing" and np.isnan(accuracy["second"][2])
+    assert accuracy["accuracy"].dtype == float and list(accuracy["sigma_q"][:2]) == [0.5, 1]
+    np.testing.assert_array_equal(accuracy["accuracy"][2:4], doc["mechanisms"][1]["accuracy"])
+    with pytest.raises(KeyError, match="there are accuracy, wrong"):
+        doc.table("nothing")
+    with pytest.raises(KeyError, match="give tables"):
+        study.table("accuracy")
 
 
 def test_plots(bank, rng):

@@ -17,7 +17,7 @@ def one(s, i):
              ("first", "coupled", "flow", "anneal")]
     asked += [("inspect", {"bank": "demo", "alpha": 0.01}), ("landscape", {"bank": "demo", "query": f"rows:{i % 60}", "starts": 3}),
               ("map", {"bank": "demo", "grid": 8}),
-              ("study competition", {"trials": 4, "seed": i, "out": f"study{i % 3}", "figures": "no"}),
+              ("study competition", {"trials": 4, "seed": i, "out": f"study{i % 3}", "figures": "no", "overwrite": True}),
               ("lm states", {"model": "tiny", "prompt": f"cat {i}"})]
     for verb, options in asked:
         code, doc = s.verb(verb, **options)

@@ -99,7 +99,7 @@ CASES = [
     ("report", None, "report --scale 0.001 --figures no --threads 1 --out report"),
 ]
 CASES += [(f"study {kind}", f"study {kind} --trials 2 --seed 5 --threads 1 --figures no --out study",
-           f"study {kind} --trials 3 --threads 1 --figures no --out study")
+           f"study {kind} --trials 3 --threads 1 --figures no --out study --overwrite")
           for kind in ("separation", "competition", "coupled", "timescale", "theorems", "capacity", "phase",
                        "convergence", "annealing", "sparse", "rivals")]
 HEAVY = ("report", "figures", "lm study --report", "lm gates --report", "lm fit --report")  # a run takes seconds: also in the soak only some k

@@ -118,12 +118,16 @@ if command -v gnuplot >/dev/null; then
     "$CGAM" study competition --trials 8 --out "$work/one" >/dev/null
     touch "$work/one/mine.svg"
     [ -s "$work/one/zoom.svg" ] && [ -s "$work/one/onset.csv" ] || die "competition: files"
-    "$CGAM" study timescale --trials 4 --ratio 1,10 --out "$work/one" --figures no >/dev/null
+    before=$(cksum "$work/one"/*)
+    expect 2 "holds another run (study competition, seed 1); give --overwrite" \
+        "$CGAM" study timescale --trials 4 --ratio 1,10 --out "$work/one" --figures no
+    [ "$(cksum "$work/one"/*)" = "$before" ] || die "a rejected run changed the folder"
+    "$CGAM" study timescale --trials 4 --ratio 1,10 --out "$work/one" --figures no --overwrite >/dev/null
     [ "$(cd "$work/one" && echo *)" = "along.csv mine.svg ratios.csv summary.json" ] ||
         die "two studies in one folder: $(ls "$work/one")"
     "$CGAM" study timescale --trials 4 --ratio 1,10 --out "$work/one" >/dev/null
     [ -s "$work/one/ratios.pdf" ] || die "no figure of the run that is there"
-    "$CGAM" study timescale --trials 4 --ratio 1,10 --seed 2 --out "$work/one" --figures no >/dev/null
+    "$CGAM" study timescale --trials 4 --ratio 1,10 --seed 2 --out "$work/one" --figures no --overwrite >/dev/null
     [ ! -e "$work/one/ratios.pdf" ] && [ ! -e "$work/one/ratios.gp" ] || die "a figure of another seed"
 fi
 mkdir "$work/busy"
@@ -139,3 +143,29 @@ PATH=/nonexistent "$CGAM" study competition --trials 16 --out "$work/bare" >"$wo
 [ "$(grep -c 'gnuplot was not found' "$work/out")" -eq 1 ] || die "a missing gnuplot is not told"
 [ -s "$work/bare/peak.csv" ] && [ -s "$work/bare/peak.gp" ] && [ ! -e "$work/bare/peak.svg" ] || die "files without gnuplot"
 echo "study: fine"
+
+# ---- memories of a file, and tables in the document ----------------------------------------------------
+/usr/bin/python3 -B - "$work" <<'END'
+import sys
+import numpy as np
+Z = np.random.default_rng(3).standard_normal((30, 6))
+np.save(sys.argv[1] + "/norms.npy", Z)
+END
+for kind in separation annealing sparse competition coupled rivals; do
+    size="--trials 2 --n 7"
+    [ $kind = rivals ] && size="$size --banks 4"
+    [ $kind = annealing ] && size="$size --alpha 0.01"
+    "$CGAM" study $kind --bank "$work/norms.npy" --normalize $size --files no --tables yes --json >"$work/bank.json"
+    /usr/bin/python3 -B - "$work/bank.json" <<'END' || die "$kind: tables"
+import json, sys
+doc = json.load(open(sys.argv[1]))
+assert doc["bank"]["n"] == 30 and doc["parameters"]["n"] == 7 and doc["parameters"]["bank"] == "given"
+assert list(doc["table"]) == doc["tables"] and doc["tables"]
+for name, table in doc["table"].items():
+    assert len({len(column) for column in table.values()}) == 1, name
+END
+done
+for kind in competition coupled rivals "separation --mode coupled"; do
+    expect 2 "needs unit vectors (--normalize)" "$CGAM" study $kind --bank "$work/norms.npy" --n 7 --trials 2 --files no
+done
+expect 2 "n is 31, bank has 30 memories" "$CGAM" study sparse --bank "$work/norms.npy" --n 31 --files no

@@ -34,10 +34,12 @@ fi
 "$CGAM" study "${study[@]}" --threads 3 --out "$work/stopped" >/dev/null
 diff -r "$work/whole" "$work/stopped" || die "after Ctrl-C the files differ"
 
-# A progress file of another run, or of no run at all, is not continued.
+# A progress file of another run, or of no run at all, is neither continued nor replaced silently.
 mkdir "$work/other"
 printf 'cgam journal 1\0\0garbage that goes on for a while, long enough for a header' >"$work/other/.coupled.progress"
-"$CGAM" study "${study[@]}" --out "$work/other" >/dev/null
+"$CGAM" study "${study[@]}" --out "$work/other" >/dev/null 2>"$work/said" && die "garbage was replaced"
+grep -q "holds an unfinished run with other options; give --overwrite" "$work/said" || die "garbage: $(cat "$work/said")"
+"$CGAM" study "${study[@]}" --out "$work/other" --overwrite >/dev/null
 diff -r "$work/whole" "$work/other" || die "garbage was continued"
 
 # Of a closed stream no file gets the number: lines about progress would go into it.

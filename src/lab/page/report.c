@@ -81,6 +81,7 @@ static cgam_status run_one(cgam_report *r, int run)
     double begun = cgam_clock();
     snprintf(one->folder, sizeof one->folder, "%s", list[run].folder);
     o.out = folder;
+    o.overwrite = true; /* a report replaces a report */
     o.progress = r->opts.progress;
     o.ranks = r->opts.ranks;
     cgam_status status = cgam_path_join(r->env, r->opts.out, one->folder, folder);

@@ -62,9 +62,9 @@ cgam_status cgam_alphas_critical(cgam_study *study, int stream, double *alpha_cr
     int64_t count = o->trials < 1000 ? o->trials : 1000;
     double sum = 0;
     for (int64_t t = 0; t < count && status == CGAM_OK; t += width) {
-        for (int l = 0; l < width; l++)
-            cgam_banks_draw(banks, l, o->seed, stream, 0, t + l, o->centre, o->spread);
-        status = cgam_banks_decompose(banks, NULL);
+        for (int l = 0; l < width && status == CGAM_OK; l++)
+            status = cgam_banks_cluster(banks, l, study, stream, t + l);
+        if (status == CGAM_OK) status = cgam_banks_decompose(banks, NULL);
         for (int l = 0; l < width && t + l < count; l++) sum += banks->mu_min[l];
     }
     cgam_banks_free(banks);

@@ -1,7 +1,7 @@
 /* banks.c: see banks.h. */
 #include "lab/synthetic/banks.h"
 
-#include "lab/synthetic/stream.h"
+#include "lab/synthetic/trial.h"
 
 #include <math.h>
 
@@ -28,4 +28,26 @@ void cgam_banks_draw(cgam_banks *b, int lane, uint64_t seed, int study, int64_t 
         norm = norm > 0 ? 1 / sqrt(norm) : 0;
         for (int64_t j = 0; j < d; j++) row[j * L] *= norm;
     }
+}
+
+cgam_status cgam_banks_cluster(cgam_banks *b, int lane, const cgam_study *study, int stream,
+                               int64_t trial)
+{
+    const cgam_study_opts *o = &study->opts;
+    const int64_t d = b->g.d;
+    if (!o->bank) {
+        cgam_banks_draw(b, lane, o->seed, stream, 0, trial, o->centre, o->spread);
+        return CGAM_OK;
+    }
+    double *Z = cgam_alloc(study->env, (size_t)(b->g.n * d), sizeof *Z);
+    cgam_status status = Z ? cgam_trial_bank(study, stream, 0, 0, trial, b->g.n, Z)
+                           : cgam_fail_nomem(study->env, "a trial");
+    for (int64_t i = 0; i < b->g.n && status == CGAM_OK; i++) {
+        double norm = 0;
+        for (int64_t j = 0; j < d; j++) norm += Z[i * d + j] * Z[i * d + j];
+        for (int64_t j = 0; j < d; j++)
+            b->g.Z[(i * d + j) * b->g.width + lane] = Z[i * d + j] / sqrt(norm);
+    }
+    cgam_free(study->env, Z);
+    return status;
 }

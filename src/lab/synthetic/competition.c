@@ -61,12 +61,11 @@ static cgam_status room_open(cgam_study *study, void *arg, void *opened)
 
 static cgam_status draw_bundle(cgam_study *study, int64_t first, room *w)
 {
-    const cgam_study_opts *o = &study->opts;
-    for (int l = 0; l < study->lanes->width; l++)
-        cgam_banks_draw(w->banks, l, o->seed, CGAM_STREAM_COMPETITION, 0, first + l, o->centre,
-                        o->spread);
-    cgam_status status = cgam_banks_decompose(w->banks, NULL);
-    cgam_banks_lead(w->banks, w->lead);
+    cgam_status status = CGAM_OK;
+    for (int l = 0; l < study->lanes->width && status == CGAM_OK; l++)
+        status = cgam_banks_cluster(w->banks, l, study, CGAM_STREAM_COMPETITION, first + l);
+    if (status == CGAM_OK) status = cgam_banks_decompose(w->banks, NULL);
+    if (status == CGAM_OK) cgam_banks_lead(w->banks, w->lead);
     return status;
 }
 

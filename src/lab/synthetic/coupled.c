@@ -123,15 +123,15 @@ cgam_status cgam_coupling_draw(cgam_study *study, int64_t first, cgam_coupling_r
 {
     const cgam_study_opts *o = &study->opts;
     const int width = study->lanes->width;
-    for (int l = 0; l < width; l++) {
+    cgam_status status = CGAM_OK;
+    for (int l = 0; l < width && status == CGAM_OK; l++) {
         cgam_rng rng =
             cgam_stream(o->seed, CGAM_STREAM_COUPLED, CGAM_STREAM_START, 0, 0, first + l);
-        cgam_banks_draw(w->banks, l, o->seed, CGAM_STREAM_COUPLED, 0, first + l, o->centre,
-                        o->spread);
+        status = cgam_banks_cluster(w->banks, l, study, CGAM_STREAM_COUPLED, first + l);
         for (int64_t i = 0; i < o->n; i++)
             w->banks->g.start[i * width + l] = o->noise * cgam_rng_normal(&rng);
     }
-    return cgam_banks_decompose(w->banks, NULL);
+    return status == CGAM_OK ? cgam_banks_decompose(w->banks, NULL) : status;
 }
 
 void cgam_coupling_alpha(const cgam_study *study, double alpha, cgam_coupling_room *w)

@@ -205,6 +205,10 @@ static const cgam_study_param table[] = {
         "banks %s")},
     {ROW("banks", GRIDS, INT, banks, 8, 1, CGAM_STREAM_SETS,
          "memory sets, each with --trials trials", "banks %s")},
+    {ROW("bank", SEP | COMP | COUP | ANN | SPARSE | RIVALS, BANK, bank, 0, 0, 0,
+         "take the memories from a file: --n random rows of it, new ones wherever memories are drawn",
+         "memories of a file"),
+     .list_words = "drawn at random"},
     {ROW("bank", GRIDS, BANK, bank, 0, 0, 0,
          "take the memories from a file; without --load all of its rows", "memories of a file")},
 };
@@ -370,7 +374,10 @@ static json_t *json_of(const cgam_study_param *p, const cgam_study_opts *o)
     case CGAM_FIELD_LIST:
         return p->most == 1 ? json_real(f.list->values[0])
                             : cgam_json_reals(f.list->values, f.list->count, 1);
-    case CGAM_FIELD_BANK: return json_string(*f.bank ? "given" : "random unit vectors");
+    case CGAM_FIELD_BANK:
+        return json_string(*f.bank         ? "given"
+                           : p->list_words ? p->list_words
+                                           : "random unit vectors");
     default: return json_string(key_of(word_of(p, o), word));
     }
 }

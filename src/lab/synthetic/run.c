@@ -25,8 +25,8 @@ typedef struct run {
     double begun, told;
 } run;
 
-/* A bank's sizes and every row of it: norms alone would not tell two normalised banks apart. */
-static cgam_status hash_bank(cgam_env *env, const cgam_bank *bank, uint64_t *key)
+/* Every row: norms alone would not tell two normalised banks apart. */
+cgam_status cgam_study_hash(cgam_env *env, const cgam_bank *bank, uint64_t *key)
 {
     cgam_bank_info info = cgam_bank_describe(bank);
     uint64_t h = cgam_hash(cgam_hash(*key, &info.n, sizeof info.n), &info.d, sizeof info.d);
@@ -67,7 +67,7 @@ static cgam_status fingerprint(const cgam_study *study, const cgam_blocks *b, ui
     }
     h = cgam_hash(h, &o->seed, sizeof o->seed); /* all of its bits */
     *key = h;
-    return o->bank ? hash_bank(study->env, o->bank, key) : CGAM_OK;
+    return o->bank ? cgam_study_hash(study->env, o->bank, key) : CGAM_OK;
 }
 
 /* Opens the progress file and takes over what it holds. */
@@ -78,10 +78,17 @@ static cgam_status progress_open(run *r)
     size_t at = 0, size = (size_t)b->record * sizeof *b->records;
     uint64_t key;
     cgam_record old;
-    cgam_status status = cgam_folder_make(study->env, study->out);
+    cgam_status status = cgam_study_claim(study, study->out);
+    if (status == CGAM_OK) status = cgam_folder_make(study->env, study->out);
     if (status == CGAM_OK) status = fingerprint(study, b, &key);
-    if (status == CGAM_OK)
-        status = cgam_journal_open(study->env, study->progress, key, &study->journal);
+    if (status != CGAM_OK) return status;
+    status = (study->opts.overwrite ? cgam_journal_open : cgam_journal_resume)(
+        study->env, study->progress, key, &study->journal);
+    if (status == CGAM_E_ARG)
+        status = cgam_fail(study->env, CGAM_E_ARG,
+                           "out %s holds an unfinished run with other options; give overwrite or "
+                           "another folder",
+                           study->out);
     while (status == CGAM_OK && cgam_journal_next(study->journal, &at, &old)) {
         if (old.key >= (uint64_t)b->count || old.size != size) continue;
         memcpy(b->records + (int64_t)old.key * b->record, old.bytes, size);

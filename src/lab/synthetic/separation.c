@@ -291,6 +291,11 @@ static cgam_status count_block(cgam_study *study, void *arg, void *opened, int64
     return status;
 }
 
+cgam_status cgam_separation_check(cgam_env *env, const cgam_study_opts *o)
+{
+    return o->coupled ? cgam_study_check_unit(env, o) : CGAM_OK;
+}
+
 cgam_status cgam_separation_run(cgam_study *study)
 {
     setup u;

@@ -12,9 +12,10 @@
 
 #define PART(name_, run_) .name = name_, .run = cgam_##run_##_run, .trial = cgam_##run_##_trial
 const cgam_study_part cgam_studies[CGAM_STUDY_KINDS] = {
-    [CGAM_STUDY_SEPARATION] = {PART("separation", separation)},
-    [CGAM_STUDY_COMPETITION] = {PART("competition", competition), .check = cgam_competition_check},
-    [CGAM_STUDY_COUPLED] = {PART("coupled", coupled)},
+    [CGAM_STUDY_SEPARATION] = {PART("separation", separation), .check = cgam_separation_check},
+    [CGAM_STUDY_COMPETITION] = {PART("competition", competition), .check = cgam_competition_check,
+                                .unit = true},
+    [CGAM_STUDY_COUPLED] = {PART("coupled", coupled), .unit = true},
     [CGAM_STUDY_TIMESCALE] = {PART("timescale", timescale)},
     [CGAM_STUDY_THEOREMS] = {PART("theorems", theorems)},
     [CGAM_STUDY_CAPACITY] = {PART("capacity", grid), .check = cgam_grid_check},
@@ -22,7 +23,7 @@ const cgam_study_part cgam_studies[CGAM_STUDY_KINDS] = {
     [CGAM_STUDY_CONVERGENCE] = {PART("convergence", convergence), .check = cgam_convergence_check},
     [CGAM_STUDY_ANNEALING] = {PART("annealing", annealing)},
     [CGAM_STUDY_SPARSE] = {PART("sparse", sparse)},
-    [CGAM_STUDY_RIVALS] = {PART("rivals", rivals), .time = cgam_rivals_time},
+    [CGAM_STUDY_RIVALS] = {PART("rivals", rivals), .unit = true, .time = cgam_rivals_time},
 };
 
 /* ---- Life ------------------------------------------------------------------------------------ */
@@ -71,6 +72,32 @@ static cgam_status take_options(cgam_study *study, const cgam_study_opts *opts)
     return CGAM_OK;
 }
 
+cgam_status cgam_study_check_unit(cgam_env *env, const cgam_study_opts *opts)
+{
+    if (!opts->bank) return CGAM_OK;
+    const cgam_bank_info info = cgam_bank_describe(opts->bank);
+    if (info.unit) return CGAM_OK;
+    return cgam_fail(
+        env, CGAM_E_ARG,
+        "bank has memories of norm %.6g to %.6g, this study needs unit vectors (--normalize)",
+        info.norm_min, info.norm_max);
+}
+
+/* Does the study take memories like those of the bank, and as many? */
+static cgam_status check_bank(cgam_env *env, const cgam_study_opts *opts)
+{
+    if (!opts->bank) return CGAM_OK;
+    const cgam_bank_info info = cgam_bank_describe(opts->bank);
+    const cgam_study_param *d = cgam_study_param_find(opts->kind, "d");
+    if (d && (double)info.d > d->high)
+        return cgam_fail(env, CGAM_E_ARG, "bank has %lld dimensions, this study takes up to %.0f",
+                         (long long)info.d, d->high);
+    if (cgam_study_param_find(opts->kind, "n") && opts->n > info.n)
+        return cgam_fail(env, CGAM_E_ARG, "n is %lld, bank has %lld memories", (long long)opts->n,
+                         (long long)info.n);
+    return cgam_studies[opts->kind].unit ? cgam_study_check_unit(env, opts) : CGAM_OK;
+}
+
 static cgam_status study_new(cgam_env *env, const cgam_study_opts *opts, cgam_study **out)
 {
     *out = NULL;
@@ -78,6 +105,7 @@ static cgam_status study_new(cgam_env *env, const cgam_study_opts *opts, cgam_st
         return cgam_fail(env, CGAM_E_ARG, "study %d: there are %d", (int)opts->kind,
                          CGAM_STUDY_KINDS);
     cgam_status status = cgam_study_params_check(env, opts);
+    if (status == CGAM_OK) status = check_bank(env, opts);
     if (status == CGAM_OK && cgam_studies[opts->kind].check)
         status = cgam_studies[opts->kind].check(env, opts);
     if (status == CGAM_OK) status = cgam_blas_check_space(env);
@@ -120,6 +148,19 @@ static json_t *describe_machine(const cgam_study *study)
     return doc;
 }
 
+/* Which memories were given: sizes and digest. */
+static cgam_status put_bank(cgam_study *study)
+{
+    const cgam_bank_info info = cgam_bank_describe(study->opts.bank);
+    uint64_t key = CGAM_HASH;
+    char digest[20];
+    cgam_status status = cgam_study_hash(study->env, study->opts.bank, &key);
+    snprintf(digest, sizeof digest, "%016llx", (unsigned long long)key);
+    cgam_json_put(study->doc, "bank",
+                  cgam_json_object("n=%jd d=%jd digest=%s", info.n, info.d, digest));
+    return status;
+}
+
 cgam_status cgam_study_run(cgam_env *env, const cgam_study_opts *opts, cgam_study **out)
 {
     *out = NULL;
@@ -128,7 +169,8 @@ cgam_status cgam_study_run(cgam_env *env, const cgam_study_opts *opts, cgam_stud
     if (status != CGAM_OK) return status;
     cgam_json_add(study->doc, "trials=%jd machine=%p", opts->trials, describe_machine(study));
     cgam_study_params_put(&study->opts, study->doc);
-    status = cgam_studies[study->opts.kind].run(study);
+    if (opts->bank) status = put_bank(study);
+    if (status == CGAM_OK) status = cgam_studies[study->opts.kind].run(study);
     json_t *names = json_array();
     for (int64_t i = 0; i < study->tables; i++)
         json_array_append_new(names, json_string(study->table[i].name));
@@ -213,6 +255,27 @@ static json_t *other_summary(const cgam_study *study, const char *folder)
     if (*cgam_json_get_text(doc, "study") && !json_equal(doc, study->doc)) return doc;
     json_decref(doc);
     return NULL;
+}
+
+cgam_status cgam_study_claim(const cgam_study *study, const char *folder)
+{
+    static const char *const keys[] = {"study", "seed", "trials", "parameters", "bank"};
+    json_t *doc = study->opts.overwrite ? NULL : other_summary(study, folder);
+    bool same = true;
+    for (size_t i = 0; doc && i < sizeof keys / sizeof *keys; i++) {
+        json_t *a = json_object_get(doc, keys[i]), *b = json_object_get(study->doc, keys[i]);
+        same = same && (a && b ? json_equal(a, b) : a == b);
+    }
+    cgam_status status =
+        same
+            ? CGAM_OK
+            : cgam_fail(
+                  study->env, CGAM_E_ARG,
+                  "out %s holds another run (study %s, seed %lld); give overwrite or another folder",
+                  folder, cgam_json_get_text(doc, "study"),
+                  (long long)json_integer_value(json_object_get(doc, "seed")));
+    json_decref(doc);
+    return status;
 }
 
 bool cgam_study_replaces(const cgam_study *study, const char *folder)

@@ -54,11 +54,12 @@ typedef struct cgam_study_opts {
     cgam_study_kind kind;
     uint64_t seed;
     int64_t trials;
-    const char *out;       /* folder for the progress file; default NULL = progress is not kept */
-    int64_t n, d;          /* memories and dimensions */
-    double alpha;          /* penalty */
-    double beta;           /* inverse temperature */
-    double sigma_c;        /* context noise */
+    const char *out; /* folder for the progress file; default NULL = progress is not kept */
+    bool overwrite;  /* replace another run in `out`; default false: CGAM_E_ARG if there is one */
+    int64_t n, d;    /* memories and dimensions */
+    double alpha;    /* penalty */
+    double beta;     /* inverse temperature */
+    double sigma_c;  /* context noise */
     bool sigma_c_vector;   /* sigma_c is the noise's expected length, sigma_c/sqrt(d) a component */
     bool coupled;          /* the self-consistent recall instead of the first-order one */
     int64_t banks;         /* memory sets, `trials` trials each */
@@ -170,6 +171,10 @@ const cgam_table *cgam_study_find(const cgam_study *study, const char *name); /*
  * made. Results of another run that it holds are removed first, by their own summary: tables of two
  * runs never lie side by side, and a folder without summary.json is not finished. Other files stay. */
 CGAM_NODISCARD cgam_status cgam_study_write(const cgam_study *study, const char *folder);
+/* The sizes of a bank and a digest of every row, continued from *key. */
+cgam_status cgam_study_hash(cgam_env *env, const cgam_bank *bank, uint64_t *key);
+/* CGAM_E_ARG if the folder holds the summary of a run with other options, without opts.overwrite. */
+cgam_status cgam_study_claim(const cgam_study *study, const char *folder);
 /* Does the folder hold another run's results, which cgam_study_write would remove? */
 bool cgam_study_replaces(const cgam_study *study, const char *folder);
 /* Removes the progress file, once everything is written. */
@@ -199,6 +204,7 @@ typedef struct cgam_study_part {
     cgam_status (*run)(cgam_study *study);
     cgam_status (*trial)(cgam_study *study, int64_t trial, json_t *doc);
     cgam_status (*check)(cgam_env *env, const cgam_study_opts *opts); /* NULL = nothing to check */
+    bool unit; /* the memories of a given bank must be unit vectors */
     /* Adds how long things take, measured now, which is not the same twice; NULL = nothing. */
     cgam_status (*time)(cgam_study *study, json_t *doc);
 } cgam_study_part;
@@ -219,6 +225,9 @@ CGAM_STUDY_PART(rivals);
 CGAM_STUDY_PART(grid); /* capacity and phase */
 /* What the ranges of single parameters do not say. */
 cgam_status cgam_competition_check(cgam_env *env, const cgam_study_opts *opts);
+cgam_status cgam_separation_check(cgam_env *env, const cgam_study_opts *opts);
+/* Are the memories of the given bank, if there is one, unit vectors? */
+cgam_status cgam_study_check_unit(cgam_env *env, const cgam_study_opts *opts);
 cgam_status cgam_convergence_check(cgam_env *env, const cgam_study_opts *opts);
 cgam_status cgam_grid_check(cgam_env *env, const cgam_study_opts *opts);
 cgam_status cgam_rivals_time(cgam_study *study, json_t *doc);

@@ -6,7 +6,7 @@ import { button, checkbox, choice, el, labelled, show, stage } from "./dom.js";
 import { followJob, showJob, startJob, stopJob } from "./job.js";
 import { reading } from "./reading.js";
 
-const OURS = new Set(["out", "files", "only-trial", "threads", "json", "bank", "normalize"]);
+const OURS = new Set(["out", "files", "only-trial", "threads", "json", "bank", "normalize", "tables"]);
 const FIRST = new Set(["trials", "seed", "lambda", "scale", "figures"]);
 const bytes = (n) => n < 1e4 ? `${n} bytes` : n < 1e7 ? `${Math.round(n / 1e3)} kB` : `${Math.round(n / 1e6)} MB`;
 
@@ -67,7 +67,7 @@ export const studies = {
           for (const key of Object.keys(values)) delete values[key];
           draw();
         }),
-        input({ name: "out", kind: "text", default: verb().name.split(" ").at(-1), help: "folder below the server's root; one that is there goes on, or is replaced" }),
+        input({ name: "out", kind: "text", default: verb().name.split(" ").at(-1), help: "folder below the server's root; an unfinished run resumes, another run is rejected without overwrite" }),
         ...mine.filter((p) => FIRST.has(p.name)).map(input),
         el("details", { class: "field" }, el("summary", {}, "More parameters"), el("div", { class: "pair" }, mine.filter((p) => !FIRST.has(p.name)).map(input))),
         el("div", { class: "buttons" }, go, halt));

@@ -170,6 +170,9 @@ TEST(a_stopped_run_goes_on_to_the_same_bits)
         cgam_study *c;
         o.seed = 2;
         left = never;
+        CHECK_REFUSED(env, CGAM_E_ARG, "unfinished run with other options",
+                      cgam_study_run(env, &o, &c));
+        o.overwrite = true;
         CHECK_STATUS(env, cgam_study_run(env, &o, &c));
         assert_string_not_equal(c->json, b->json);
         cgam_study_forget(c);
@@ -181,6 +184,90 @@ TEST(a_stopped_run_goes_on_to_the_same_bits)
         cgam_env_free(calm);
         rmdir(folder);
     }
+}
+
+/* A finished run is not replaced unless that is asked for; the same options may run again. */
+TEST(a_finished_run_is_not_replaced_silently)
+{
+    OWNED(cgam_env) env = env_with(1, NULL, NULL);
+    char folder[512];
+    snprintf(folder, sizeof folder, "%s", scratch("finished"));
+    cgam_study_opts o = small(CGAM_STUDY_SPARSE);
+    o.trials = 3;
+    o.out = folder;
+    cgam_study *s;
+    for (int k = 0; k < 5; k++) {
+        if (k == 2) o.seed = 9;
+        if (k == 3) o.beta = 9;
+        if (k == 4) o.trials = 4;
+        if (k >= 2)
+            CHECK_REFUSED(env, CGAM_E_ARG, "holds another run (study sparse",
+                          cgam_study_run(env, &o, &s));
+        o.overwrite = k >= 2;
+        CHECK_STATUS(env, cgam_study_run(env, &o, &s));
+        CHECK_STATUS(env, cgam_study_write(s, folder));
+        cgam_study_forget(s);
+        cgam_study_free(s);
+        o.overwrite = false;
+    }
+    char command[600];
+    snprintf(command, sizeof command, "rm -r '%s'", folder);
+    assert_int_equal(system(command), 0);
+}
+
+/* Memories of a bank: n of its rows, in any study that draws memories; norms where they matter. */
+TEST(a_study_takes_memories_of_a_bank)
+{
+    enum { ROWS = 20, D = 5 };
+    static const cgam_study_kind kinds[] = {CGAM_STUDY_SEPARATION, CGAM_STUDY_COMPETITION,
+                                            CGAM_STUDY_COUPLED,    CGAM_STUDY_ANNEALING,
+                                            CGAM_STUDY_SPARSE,     CGAM_STUDY_RIVALS};
+    double Z[ROWS * D];
+    OWNED(cgam_env) env = env_with(2, NULL, NULL);
+    for (int i = 0; i < ROWS * D; i++) Z[i] = sin(1 + i * 1.7);
+    cgam_bank_opts opts = cgam_bank_opts_default();
+    OWNED(cgam_bank) bare = NULL;
+    OWNED(cgam_bank) unit = NULL;
+    CHECK_STATUS(env, cgam_bank_new(env, Z, CGAM_F64, ROWS, D, &opts, &bare));
+    opts.normalize = true;
+    CHECK_STATUS(env, cgam_bank_new(env, Z, CGAM_F64, ROWS, D, &opts, &unit));
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        cgam_study_opts o = small(kinds[k]);
+        const bool any = kinds[k] == CGAM_STUDY_SEPARATION || kinds[k] == CGAM_STUDY_SPARSE ||
+                         kinds[k] == CGAM_STUDY_ANNEALING;
+        o.trials = o.trials < 8 ? o.trials : 8;
+        o.n = 9;
+        o.bank = unit;
+        cgam_study *a, *b, *other;
+        CHECK_STATUS(env, cgam_study_run(env, &o, &a));
+        CHECK_STATUS(env, cgam_study_run(env, &o, &b));
+        assert_int_equal(a->opts.d, D);
+        same_tables(a, b);
+        o.bank = NULL;
+        o.d = D;
+        CHECK_STATUS(env, cgam_study_run(env, &o, &other));
+        assert_string_not_equal(a->json, other->json);
+        cgam_study_free(a);
+        cgam_study_free(b);
+        cgam_study_free(other);
+        o.bank = bare;
+        if (kinds[k] == CGAM_STUDY_ANNEALING) o.alpha = 0.01;
+        if (any) {
+            CHECK_STATUS(env, cgam_study_run(env, &o, &a));
+            cgam_study_free(a);
+        } else {
+            CHECK_REFUSED(env, CGAM_E_ARG, "needs unit vectors", cgam_study_run(env, &o, &a));
+        }
+        o.n = ROWS + 1;
+        o.example = 0;
+        CHECK_REFUSED(env, CGAM_E_ARG, "bank has 20 memories", cgam_study_run(env, &o, &a));
+    }
+    cgam_study_opts o = small(CGAM_STUDY_SEPARATION);
+    cgam_study *a;
+    o.bank = bare;
+    o.n = 9;
+    o.coupled = true;
+    CHECK_REFUSED(env, CGAM_E_ARG, "needs unit vectors", cgam_study_run(env, &o, &a));
 }
 
 /* Studies whose blocks have all trials of a bank ask between them whether to stop, not only between blocks. */
@@ -226,6 +313,9 @@ TEST(progress_belongs_to_the_rows_of_its_bank)
     cgam_study *whole;
     CHECK_STATUS(env, cgam_study_run(env, &o, &whole)); /* leaves its progress behind */
     o.bank = bank[1];
+    CHECK_REFUSED(env, CGAM_E_ARG, "unfinished run with other options",
+                  cgam_study_run(env, &o, &got));
+    o.overwrite = true;
     CHECK_STATUS(env, cgam_study_run(env, &o, &got));
     same(want, got);
     cgam_study_forget(got);
