@@ -216,7 +216,7 @@ static cgam_status fail_unknown(cgam_args *args, const char *name, size_t length
 
 /* ---- making ----------------------------------------------------------------------------------- */
 
-cgam_status cgam_args_new(cgam_env *env, const cgam_verb *verb, cgam_args **out)
+static cgam_status new_args(cgam_env *env, const cgam_verb *verb, cgam_args **out)
 {
     int count = 0;
     while (cgam_verb_param(verb, count)) count++;
@@ -230,14 +230,8 @@ cgam_status cgam_args_new(cgam_env *env, const cgam_verb *verb, cgam_args **out)
     return CGAM_OK;
 }
 
-cgam_status cgam_args_set(cgam_args *args, const char *name, const char *text)
-{
-    int k = find_index(args, name, strlen(name));
-    return k >= 0 ? set_value(args, &args->slots[k], text)
-                  : fail_unknown(args, name, strlen(name), "");
-}
-
-cgam_status cgam_args_finish(cgam_args *args)
+/* Sets defaults for what was not set. Fails if a required parameter is missing. */
+static cgam_status finish_args(cgam_args *args)
 {
     cgam_status status = CGAM_OK;
     for (int i = 0; i < args->count && status == CGAM_OK; i++) {
@@ -302,7 +296,7 @@ static cgam_status take_positional(cgam_args *args, const char *word)
 /* Returns args in *out on success, frees them on failure. */
 static cgam_status hand_out(cgam_args *args, cgam_status status, cgam_args **out)
 {
-    if (status == CGAM_OK) status = cgam_args_finish(args);
+    if (status == CGAM_OK) status = finish_args(args);
     *out = status == CGAM_OK ? args : NULL;
     if (status != CGAM_OK) cgam_args_free(args);
     return status;
@@ -313,7 +307,7 @@ cgam_status cgam_args_parse(cgam_env *env, const cgam_verb *verb, int argc, cons
 {
     cgam_args *args;
     bool options = true; /* until "--" */
-    cgam_status status = cgam_args_new(env, verb, &args);
+    cgam_status status = new_args(env, verb, &args);
     for (int i = 0; i < argc && status == CGAM_OK; i++) {
         if (options && strcmp(argv[i], "--") == 0) options = false;
         else if (options && strncmp(argv[i], "--", 2) == 0)
@@ -374,7 +368,7 @@ static cgam_status set_json(cgam_args *args, slot *s, const json_t *value)
 cgam_status cgam_args_json(cgam_env *env, const cgam_verb *verb, json_t *object, cgam_args **out)
 {
     cgam_args *args;
-    cgam_status status = cgam_args_new(env, verb, &args);
+    cgam_status status = new_args(env, verb, &args);
     if (status == CGAM_OK && !json_is_object(object))
         status = cgam_fail(env, CGAM_E_ARG, "parameters are expected as one JSON object");
     void *it = json_object_iter(object);

@@ -116,21 +116,15 @@ cgam_near cgam_verb_suggest(const char *typed);
 cgam_status cgam_verb_fail(cgam_env *env, int count, const char *const *words);
 
 /* ---- Values ------------------------------------------------------------------------------- */
-/* Three ways to fill them, one set of checks: words of a command line; a JSON object, whose members
+/* Two ways to fill them, one set of checks: words of a command line; or a JSON object, whose members
  * are numbers, texts, true or false, and arrays of these where a parameter takes several - false for one
- * that writes: nothing is written, whatever its default; or one
- * value after the other. Messages name parameters without dashes. */
+ * that writes: nothing is written, whatever its default. Defaults are set for what was not. Messages name
+ * parameters without dashes. The caller frees *out with cgam_args_free. */
 CGAM_NODISCARD cgam_status cgam_args_parse(cgam_env *env, const cgam_verb *verb, int argc,
                                            const char *const *argv, cgam_args **out);
 CGAM_NODISCARD cgam_status cgam_args_json(cgam_env *env, const cgam_verb *verb, json_t *object,
                                           cgam_args **out);
 
-/* The caller frees *out with cgam_args_free. */
-CGAM_NODISCARD cgam_status cgam_args_new(cgam_env *env, const cgam_verb *verb, cgam_args **out);
-/* Checks and copies a value, or a whole list; value NULL for a flag. */
-CGAM_NODISCARD cgam_status cgam_args_set(cgam_args *args, const char *name, const char *text);
-/* Sets defaults for what was not set. Fails if a required parameter is missing. Afterwards values can be read. */
-CGAM_NODISCARD cgam_status cgam_args_finish(cgam_args *args);
 void cgam_args_free(cgam_args *args); /* NULL is fine */
 
 /* Reading, by the name in the table. args owns the lists, texts and numbers returned. */

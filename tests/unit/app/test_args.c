@@ -1,5 +1,5 @@
 /* Words become checked values: every kind, every error, repeated options, lists, hostile words;
- * from a command line, from JSON and one by one. */
+ * from a command line and from JSON. */
 #include "app/verb.h"
 #include "support/failing_alloc.h"
 #include "support/objects.h"
@@ -278,26 +278,6 @@ TEST_WITH(setup, teardown, json_is_checked_like_words)
     refuse_json("[1]", "parameters are expected as one JSON object");
 }
 
-TEST_WITH(setup, teardown, values_can_be_set_one_by_one)
-{
-    char room[16] = "one";
-    CHECK_STATUS(env, cgam_args_new(env, &verb, &args));
-    CHECK_STATUS(env, cgam_args_set(args, "FILE", room));
-    CHECK_STATUS(env, cgam_args_set(args, "edit", room));
-    memcpy(room, "two", 4);
-    CHECK_STATUS(env, cgam_args_set(args, "edit", room));
-    CHECK_STATUS(env, cgam_args_set(args, "bold", NULL));
-    CHECK_STATUS(env, cgam_args_finish(args));
-    memcpy(room, "gone", 5);
-    expect_words("edit", WORDS("one", "two"));
-    assert_true(cgam_args_flag(args, "bold"));
-    CHECK_REFUSED(env, CGAM_E_ARG, "count needs a value: N", cgam_args_set(args, "count", NULL));
-    CHECK_FAILS(env, CGAM_E_ARG, cgam_args_set(args, "cuont", "1"));
-    assert_string_equal(cgam_env_message(env),
-                        "no option cuont; did you mean count? see: cgam help try this");
-    cgam_args_free(NULL);
-}
-
 static int scenario(cgam_env *own, void *arg)
 {
     (void)arg;
@@ -319,7 +299,7 @@ TEST_WITH(setup, teardown, tables_hold_together)
     for (int v = 0; cgam_verbs[v]; v++) {
         const cgam_param *p, *q;
         char value[32];
-        CHECK_STATUS(env, cgam_args_new(env, cgam_verbs[v], &args));
+        OWNED(json_t) given = json_object();
         bool optional = false, rest = false;
         for (int i = 0; (p = cgam_verb_param(cgam_verbs[v], i)); i++) {
             for (int j = 0; j < i && (q = cgam_verb_param(cgam_verbs[v], j)); j++)
@@ -338,10 +318,11 @@ TEST_WITH(setup, teardown, tables_hold_together)
                 size_t length = 1;
                 const char *word = cgam_field_word(p, NULL, &length);
                 snprintf(value, sizeof value, "%.*s", (int)length, word ? word : "1");
-                CHECK_STATUS(env, cgam_args_set(args, p->name, value));
+                json_object_set_new(given, p->name, json_string(value));
             }
         }
-        CHECK_STATUS(env, cgam_args_finish(args)); /* every default passes its own checks */
+        /* every default passes its own checks */
+        CHECK_STATUS(env, cgam_args_json(env, cgam_verbs[v], given, &args));
         cgam_args_free(args);
         args = NULL;
     }
