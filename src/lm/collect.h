@@ -69,12 +69,6 @@ typedef struct cgam_store_verdict {
 } cgam_store_verdict;
 CGAM_NODISCARD cgam_status cgam_store_check(cgam_store *store, cgam_store_verdict *out);
 
-/* Reads the states of all tokens of a prompt as collected, [layers, count, width] in spans of
- * tokens, in order. *found is false if any of them is not in the store. */
-CGAM_NODISCARD cgam_status cgam_store_tokens(cgam_store *store, cgam_lm *lm, bool exact,
-                                             cgam_dtype dtype, const cgam_lm_prompt *prompt,
-                                             cgam_lm_span_sink sink, void *user, bool *found);
-
 /* Writes the states of all tokens of one model and engine to .safetensors, in the order in which they
  * were collected: p0, p1, .. [layers, tokens, width] in f32, and p0_tokens, p1_tokens, .. [tokens], the
  * tokens. group NULL: the store's only group. */

@@ -71,17 +71,6 @@ cgam_status cgam_store_get_spans(cgam_store *store, const cgam_state_key *key,
     return status;
 }
 
-cgam_status cgam_store_tokens(cgam_store *store, cgam_lm *lm, bool exact, cgam_dtype dtype,
-                              const cgam_lm_prompt *prompt, cgam_lm_span_sink sink, void *user,
-                              bool *found)
-{
-    cgam_lm_info info = cgam_lm_describe(lm);
-    cgam_state_key key = {.exact = exact, .dtype = dtype, .prompt = *prompt};
-    *found = false;
-    cgam_status status = cgam_lm_sha256(lm, &key.model);
-    return status == CGAM_OK ? cgam_store_get_spans(store, &key, &info, sink, user, found) : status;
-}
-
 /* ---- Export ------------------------------------------------------------------------------- */
 typedef struct collected {
     cgam_store *store;

@@ -178,15 +178,25 @@ cgam_status cgam_landscape_figures_write(cgam_env *env, const json_t *doc, const
 }
 
 /* ---- Tables --------------------------------------------------------------------------------- */
+/* Writes the table and frees its cells; NULL: out of memory. */
+static cgam_status leave_table(cgam_env *env, const char *folder, cgam_table table, double *cells)
+{
+    if (!cells) return cgam_fail_nomem(env, "a table");
+    table.cells = cells;
+    table.columns = cgam_heads_count(table.heads);
+    cgam_status status = cgam_table_write(env, &table, folder);
+    cgam_free(env, cells);
+    return status;
+}
+
 cgam_status cgam_lens_table_write(cgam_env *env, const char *folder, const char *name,
                                   const cgam_lens_view *v)
 {
     enum { COLUMNS = 7 };
     int64_t rows = v->tokens * v->layers;
     double *cells = cgam_alloc(env, (size_t)(rows * COLUMNS), sizeof *cells);
-    if (!cells) return cgam_fail_nomem(env, "a table");
     /* layers outside, so that a picture can be drawn from it row by row */
-    for (int64_t l = 0; l < v->layers; l++)
+    for (int64_t l = 0; l < v->layers && cells; l++)
         for (int64_t t = 0; t < v->tokens; t++) {
             const cgam_lens_cell *c = &v->cells[t * v->layers + l];
             const cgam_lens_word *w = v->words + (t * v->layers + l) * v->top;
@@ -195,15 +205,12 @@ cgam_status cgam_lens_table_write(cgam_env *env, const char *folder, const char 
                 (double)w->token, w->p};
             memcpy(cells + (l * v->tokens + t) * COLUMNS, row, sizeof row);
         }
-    const cgam_table table = {.name = name,
-                              .about = "every position after every layer",
-                              .heads = "layer,token,neff,kl_final,rank_final,top_token,top_p",
-                              .rows = rows,
-                              .columns = COLUMNS,
-                              .cells = cells};
-    cgam_status status = cgam_table_write(env, &table, folder);
-    cgam_free(env, cells);
-    return status;
+    return leave_table(env, folder,
+                       (cgam_table){.name = name,
+                                    .about = "every position after every layer",
+                                    .heads = "layer,token,neff,kl_final,rank_final,top_token,top_p",
+                                    .rows = rows},
+                       cells);
 }
 
 /* Every layer of every token, layers outside, as a picture is drawn from them. */
@@ -211,8 +218,7 @@ cgam_status cgam_trace_table_write(cgam_env *env, const char *folder, const cgam
 {
     enum { COLUMNS = 7 };
     double *cells = cgam_alloc(env, (size_t)(t->count * t->layers * COLUMNS), sizeof *cells);
-    if (!cells) return cgam_fail_nomem(env, "a table");
-    for (int64_t l = 0; l < t->layers; l++)
+    for (int64_t l = 0; l < t->layers && cells; l++)
         for (int64_t j = 0; j < t->count; j++) {
             double row[COLUMNS] = {(double)l,
                                    (double)j,
@@ -223,16 +229,13 @@ cgam_status cgam_trace_table_write(cgam_env *env, const char *folder, const cgam
                                    t->neff_without[j]};
             memcpy(cells + (l * t->count + j) * COLUMNS, row, sizeof row);
         }
-    const cgam_table table = {
-        .name = "trace",
-        .about = "what a context does at every token of a text, after every layer",
-        .heads = "layer,token,context_norm,persistence,kl,neff_with,neff_without",
-        .rows = t->count * t->layers,
-        .columns = COLUMNS,
-        .cells = cells};
-    cgam_status status = cgam_table_write(env, &table, folder);
-    cgam_free(env, cells);
-    return status;
+    return leave_table(
+        env, folder,
+        (cgam_table){.name = "trace",
+                     .about = "what a context does at every token of a text, after every layer",
+                     .heads = "layer,token,context_norm,persistence,kl,neff_with,neff_without",
+                     .rows = t->count * t->layers},
+        cells);
 }
 
 cgam_status cgam_landscape_table_write(cgam_env *env, const char *folder,
@@ -241,8 +244,7 @@ cgam_status cgam_landscape_table_write(cgam_env *env, const char *folder,
     enum { COLUMNS = 11 };
     int64_t rows = both[0].count + both[1].count, at = 0;
     double *cells = cgam_alloc(env, (size_t)(rows * COLUMNS), sizeof *cells);
-    if (!cells) return cgam_fail_nomem(env, "a table");
-    for (int side = 0; side < 2; side++)
+    for (int side = 0; side < 2 && cells; side++)
         for (int64_t i = 0; i < both[side].count; i++, at++) {
             const cgam_point *x = &both[side].points[i];
             double row[COLUMNS] = {side,      (double)i,         x->minimum, (double)x->index,
@@ -250,14 +252,12 @@ cgam_status cgam_landscape_table_write(cgam_env *env, const char *folder,
                                    x->basin,  x->fold_margin,    x->p_error};
             memcpy(cells + at * COLUMNS, row, sizeof row);
         }
-    const cgam_table table = {.name = "landscape",
-                              .about = "fixed points without (0) and under (1) the context",
-                              .heads = "context,point,minimum,index,energy,winner,p,neff_entropy,"
-                                       "basin,fold_margin,p_error",
-                              .rows = rows,
-                              .columns = COLUMNS,
-                              .cells = cells};
-    cgam_status status = cgam_table_write(env, &table, folder);
-    cgam_free(env, cells);
-    return status;
+    return leave_table(env, folder,
+                       (cgam_table){.name = "landscape",
+                                    .about = "fixed points without (0) and under (1) the context",
+                                    .heads =
+                                        "context,point,minimum,index,energy,winner,p,neff_entropy,"
+                                        "basin,fold_margin,p_error",
+                                    .rows = rows},
+                       cells);
 }

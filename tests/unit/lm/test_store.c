@@ -2,6 +2,7 @@
  * The store: what goes in comes out, damage is noticed, and a killed writer loses at most the batch
  * in flight. */
 #include "lm/collect.h"
+#include "lm/store.h"
 #include "support/models.h"
 #include "support/objects.h"
 
@@ -476,10 +477,11 @@ TEST_ENV(states_of_all_tokens_come_back)
     float *run = calloc((size_t)(one * LONGEST), sizeof *run);
     for (int i = 0; i < COUNT; i++) {
         bool found;
+        cgam_state_key key = {.exact = true, .dtype = CGAM_F32, .prompt = prompts[i]};
         sheaf a = {stored, info.layers + 1, prompts[i].count, info.width, 0}, b = a;
         b.states = run;
-        CHECK_STATUS(env,
-                     cgam_store_tokens(store, lm, true, CGAM_F32, &prompts[i], gather, &a, &found));
+        CHECK_STATUS(env, cgam_lm_sha256(lm, &key.model));
+        CHECK_STATUS(env, cgam_store_get_spans(store, &key, &info, gather, &a, &found));
         assert_true(found);
         cgam_lm_observe_opts o = cgam_lm_observe_opts_default();
         o.run.exact = o.all_tokens = true;
