@@ -94,6 +94,14 @@ static inline double real_at(int i) { return (i - 5.5) / 8; }
 
 static inline double whole_at(int i) { return i - 5; }
 
+/* The array of a file cannot be opened: the message contains the words, and nothing is left open. */
+#define CHECK_REFUSED_FILE(env, status, words, path)                                               \
+    do {                                                                                           \
+        cgam_array refused_ = {.owner = (env)};                                                    \
+        CHECK_REFUSED(env, status, words, cgam_array_open(env, path, &refused_));                  \
+        assert_null(refused_.owner);                                                               \
+    } while (0)
+
 /* Scenarios of failing_alloc.h and failing_calls.h: arg is the path of an array. */
 static inline int read_array(cgam_env *env, void *arg)
 {

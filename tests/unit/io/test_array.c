@@ -57,9 +57,7 @@ TEST_ENV(content_decides_before_the_ending)
     assert_int_equal(rename(scratch("x.safetensors"), scratch("weights")), 0);
     CHECK_CLOSE(read_one(env, scratch("weights")), 5, 0);
     CHECK_CLOSE(read_one(env, put_text("UPPER.CSV", "5")), 5, 0);
-    cgam_array a;
-    CHECK_REFUSED(env, CGAM_E_UNSUPPORTED,
-                  "notes.txt:", cgam_array_open(env, put_text("notes.txt", "five\nsix\n"), &a));
+    CHECK_REFUSED_FILE(env, CGAM_E_UNSUPPORTED, "notes.txt:", put_text("notes.txt", "five\nsix\n"));
     scratch_files(true);
 }
 
@@ -95,14 +93,12 @@ TEST_ENV(pipes_and_standard_input_are_read)
         }
         free(bytes);
     }
-    cgam_array a; /* used up */
     int ends[2];
     assert_int_equal(pipe(ends), 0);
     close(ends[1]);
     assert_int_equal(dup2(ends[0], 0), 0);
     close(ends[0]);
-    CHECK_REFUSED(env, CGAM_E_FORMAT, "standard input: the file is empty",
-                  cgam_array_open(env, "-", &a));
+    CHECK_REFUSED_FILE(env, CGAM_E_FORMAT, "standard input: the file is empty", "-");
     dup2(kept, 0);
     close(kept);
     scratch_files(true);
@@ -111,31 +107,25 @@ TEST_ENV(pipes_and_standard_input_are_read)
 TEST_ENV(files_that_cannot_be_read_are_told)
 {
     cgam_array a;
-    CHECK_REFUSED(env, CGAM_E_NOT_FOUND, "absent.npy: No such file or directory",
-                  cgam_array_open(env, scratch("absent.npy"), &a));
-    CHECK_REFUSED(env, CGAM_E_NOT_FOUND, "absent.npz:a: No such file",
-                  cgam_array_open(env, scratch("absent.npz:a"), &a));
-    CHECK_REFUSED(env, CGAM_E_NOT_FOUND, "Is a directory",
-                  cgam_array_open(env, scratch_folder, &a));
+    CHECK_REFUSED_FILE(env, CGAM_E_NOT_FOUND, "absent.npy: No such file or directory",
+                       scratch("absent.npy"));
+    CHECK_REFUSED_FILE(env, CGAM_E_NOT_FOUND, "absent.npz:a: No such file",
+                       scratch("absent.npz:a"));
+    CHECK_REFUSED_FILE(env, CGAM_E_NOT_FOUND, "Is a directory", scratch_folder);
     CHECK_FAILS(env, CGAM_E_NOT_FOUND, cgam_array_open(env, "", &a));
-    CHECK_REFUSED(env, CGAM_E_UNSUPPORTED, "not a file or a pipe",
-                  cgam_array_open(env, "/dev/null", &a));
+    CHECK_REFUSED_FILE(env, CGAM_E_UNSUPPORTED, "not a file or a pipe", "/dev/null");
     assert_int_equal(mkfifo(scratch("pipe.npy"), 0600), 0); /* nobody writes: does not wait long */
-    CHECK_REFUSED(env, CGAM_E_NOT_FOUND,
-                  "pipe.npy:", cgam_array_open(env, scratch("pipe.npy"), &a));
+    CHECK_REFUSED_FILE(env, CGAM_E_NOT_FOUND, "pipe.npy:", scratch("pipe.npy"));
     static const char *const endings[] = {"e.npy", "e.npz", "e.safetensors", "e.csv", "e"};
     for (int i = 0; i < 5; i++) {
-        CHECK_REFUSED(env, CGAM_E_FORMAT, ": the file is empty",
-                      cgam_array_open(env, put(endings[i], "", 0), &a));
+        CHECK_REFUSED_FILE(env, CGAM_E_FORMAT, ": the file is empty", put(endings[i], "", 0));
     }
     write_one(env, scratch("one.npy"), 1);
-    CHECK_REFUSED(env, CGAM_E_NOT_FOUND, "no array 'a' (the file holds one unnamed array)",
-                  cgam_array_open(env, scratch("one.npy:a"), &a));
-    assert_null(a.owner);
+    CHECK_REFUSED_FILE(env, CGAM_E_NOT_FOUND, "no array 'a' (the file holds one unnamed array)",
+                       scratch("one.npy:a"));
     if (geteuid() != 0) { /* root may read everything */
         assert_int_equal(chmod(scratch("one.npy"), 0), 0);
-        CHECK_REFUSED(env, CGAM_E_NOT_FOUND, "Permission denied",
-                      cgam_array_open(env, scratch("one.npy"), &a));
+        CHECK_REFUSED_FILE(env, CGAM_E_NOT_FOUND, "Permission denied", scratch("one.npy"));
     }
     scratch_files(true);
 }
@@ -143,12 +133,10 @@ TEST_ENV(files_that_cannot_be_read_are_told)
 /* A message keeps its reason when the path is longer than a message. */
 TEST_ENV(a_long_path_leaves_room_for_the_reason)
 {
-    cgam_array a;
     char path[2000];
     for (size_t i = 0; i < sizeof path; i++) path[i] = i % 100 == 99 ? '/' : 'd';
     memcpy(path + sizeof path - 10, "/tail.npy", 10);
-    CHECK_REFUSED(env, CGAM_E_NOT_FOUND, "/tail.npy: No such file or directory",
-                  cgam_array_open(env, path, &a));
+    CHECK_REFUSED_FILE(env, CGAM_E_NOT_FOUND, "/tail.npy: No such file or directory", path);
 }
 
 /* The first value that is no number is named, whichever thread finds which. */

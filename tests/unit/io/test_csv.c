@@ -83,22 +83,18 @@ TEST_ENV(errors_name_line_and_column)
         {"1,2\n# 3,4\n", "line 2, column 1: '# 3' is not a number"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        cgam_array a;
-        CHECK_REFUSED(env, CGAM_E_FORMAT, cases[i].words,
-                      cgam_array_open(env, put_text("m.csv", cases[i].text), &a));
+        CHECK_REFUSED_FILE(env, CGAM_E_FORMAT, cases[i].words, put_text("m.csv", cases[i].text));
     }
 }
 
 TEST_ENV(zero_bytes_and_long_fields_are_errors)
 {
-    cgam_array a;
-    CHECK_REFUSED(env, CGAM_E_FORMAT, "line 2, column 1",
-                  cgam_array_open(env, put("m.csv", "1,2\n3\0,4\n", 9), &a));
+    CHECK_REFUSED_FILE(env, CGAM_E_FORMAT, "line 2, column 1", put("m.csv", "1,2\n3\0,4\n", 9));
     char digits[2000];
     memset(digits, '1', sizeof digits);
     memcpy(digits, "1,2\n", 4);
-    CHECK_REFUSED(env, CGAM_E_FORMAT, "too long for a number",
-                  cgam_array_open(env, put("m.csv", digits, sizeof digits), &a));
+    CHECK_REFUSED_FILE(env, CGAM_E_FORMAT, "too long for a number",
+                       put("m.csv", digits, sizeof digits));
 }
 
 TEST_ENV(nan_and_inf_are_read_so_that_they_can_be_named)
