@@ -100,6 +100,7 @@ bench: build ## every claim about speed, as ratios
 	@set -e; for name in $(basename $(wildcard bench/bench_*.c)); do $(BUILD)/$$name; done
 	@CGAM=$(CGAM_BUILD)/cgam CGAM_SRC=$(CURDIR) tests/system/explorer.sh first_load || [ $$? = 77 ]
 	@bench/compare $(BUILD)/cgam
+	@bench/peer_gradient.py $(BUILD) || [ $$? = 77 ]
 	@[ ! -x $(BUILD)/cgam-mpi ] || bench/ranks.py $(BUILD)
 	@python=$$(sed -n 's/^CGAM_PYTHON:FILEPATH=//p' $(BUILD)/CMakeCache.txt); [ -z "$$python" ] || \
 	{ failed=0; $$python bench/python.py $(BUILD) || failed=1; $$python bench/whole $(BUILD) || failed=1; \
