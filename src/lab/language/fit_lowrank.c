@@ -6,14 +6,15 @@
  *
  *   df/dU_k = sum_i a_ik g_i,   df/dV_k = sum_i <U_k, g_i> x_i.
  *
- * L-BFGS is liblbfgs's. */
+ * L-BFGS is the trainer's. */
 #include "lab/language/fit.h"
 #include "lm/lens.h"
 
+#include "base/alloc.h"
 #include "base/blas.h"
+#include "lab/learn/trainer.h"
 #include "lm/scores.h"
 
-#include <lbfgs.h>
 #include <math.h>
 #include <string.h>
 
@@ -134,34 +135,14 @@ cgam_status cgam_fit_divergence(const cgam_lens *lens, const cgam_fit_aim *of, i
 }
 
 /* ---- Lowering it -------------------------------------------------------------------------- */
-typedef struct descent {
-    divergence *of;
-    cgam_status status;
-    int64_t half; /* numbers of U, and of V after them */
-    cgam_fit_refined *out;
-} descent;
-
-static lbfgsfloatval_t at_point(void *user, const lbfgsfloatval_t *x, lbfgsfloatval_t *g,
-                                const int n, const lbfgsfloatval_t step)
+/* The queries are one example: the mean over all of them is what is lowered. */
+static cgam_status loss_of(void *user, const double *x, int64_t count, const int64_t *index,
+                           double *loss, double *gradient)
 {
-    descent *job = user;
-    double kl = NAN;
-    (void)n, (void)step;
-    if (job->status == CGAM_OK)
-        job->status = evaluate_divergence(job->of, x, x + job->half, &kl, g, g + job->half);
-    if (job->out->evaluations++ == 0) job->out->before = kl;
-    return job->status == CGAM_OK ? kl : (double)NAN;
-}
-
-static int after_step(void *user, const lbfgsfloatval_t *x, const lbfgsfloatval_t *g,
-                      const lbfgsfloatval_t fx, const lbfgsfloatval_t xnorm,
-                      const lbfgsfloatval_t gnorm, const lbfgsfloatval_t step, int n, int k, int ls)
-{
-    descent *job = user;
-    (void)x, (void)g, (void)xnorm, (void)gnorm, (void)step, (void)n, (void)ls;
-    job->out->after = fx;
-    job->out->iterations = k;
-    return job->status != CGAM_OK; /* nonzero stops */
+    divergence *v = user;
+    int64_t half = v->rank * v->d;
+    (void)count, (void)index;
+    return evaluate_divergence(v, x, x + half, loss, gradient, gradient ? gradient + half : NULL);
 }
 
 cgam_status cgam_fit_refine(const cgam_lens *lens, const cgam_fit_aim *of, int64_t rank,
@@ -171,36 +152,40 @@ cgam_status cgam_fit_refine(const cgam_lens *lens, const cgam_fit_aim *of, int64
     *out = (cgam_fit_refined){.before = NAN};
     cgam_env *env = lens->env;
     int64_t half = rank * lens->width;
+    size_t bytes = (size_t)half * sizeof *U;
     if (iterations < 0 || 2 * half > INT32_MAX / 2)
         return cgam_fail(env, CGAM_E_ARG, "%lld iterations over %lld numbers are not possible",
                          (long long)iterations, (long long)(2 * half));
+    cgam_train_problem problem = {2 * half, 1, &v, loss_of};
+    cgam_train_opts opts = cgam_train_opts_default();
+    cgam_train_split all = {0};
+    cgam_trained trained = {0};
+    double *x = NULL;
+    opts.epochs = iterations < 100000 ? iterations : 100000;
     cgam_status status = divergence_open(lens, of, rank, &v);
     if (status == CGAM_OK && iterations == 0) {
         status = evaluate_divergence(&v, U, V, &out->before, NULL, NULL);
         out->after = out->before;
-    }
-    lbfgsfloatval_t *x = status == CGAM_OK && iterations > 0 ? lbfgs_malloc((int)(2 * half)) : NULL;
-    if (status == CGAM_OK && iterations > 0 && !x) status = cgam_fail_nomem(env, "an optimiser");
-    if (x) {
-        lbfgs_parameter_t how;
-        descent job = {&v, CGAM_OK, half, out};
-        size_t bytes = (size_t)half * sizeof *U;
-        lbfgs_parameter_init(&how);
-        how.max_iterations = (int)(iterations < 100000 ? iterations : 100000);
-        memcpy(x, U, bytes);
-        memcpy(x + half, V, bytes);
-        /* How it ended is no failure: the line search stops where f32 can no longer tell. */
-        int ended = lbfgs((int)(2 * half), x, NULL, at_point, after_step, &job, &how);
-        status = job.status;
-        if (status == CGAM_OK && ended == LBFGSERR_OUTOFMEMORY)
-            status = cgam_fail_nomem(env, "an optimiser");
-        if (out->iterations == 0) out->after = out->before;
+    } else if (status == CGAM_OK) {
+        status = cgam_alloc_all(env, "a projection of low rank", CGAM_ARRAY(x, 2 * half));
+        if (status == CGAM_OK) status = cgam_train_split_new(env, 1, 0, 0, 0, &all);
         if (status == CGAM_OK) {
-            memcpy(U, x, bytes);
-            memcpy(V, x + half, bytes);
+            memcpy(x, U, bytes);
+            memcpy(x + half, V, bytes);
+            status = cgam_train(env, &problem, &all, &opts, x, &trained);
         }
-        lbfgs_free(x);
     }
+    if (status == CGAM_OK && iterations > 0) {
+        memcpy(U, x, bytes);
+        memcpy(V, x + half, bytes);
+        out->before = trained.before.loss;
+        out->after = trained.epochs ? trained.epoch[trained.epochs - 1].loss : out->before;
+        out->iterations = trained.epochs;
+        out->evaluations = trained.evaluations;
+    }
+    cgam_trained_free(env, &trained);
+    cgam_train_split_free(env, &all);
+    cgam_free(env, x);
     divergence_free(&v);
     return status;
 }
