@@ -77,7 +77,7 @@ def table():
     check(recall["mode"]["words"] == ["first", "coupled", "flow", "anneal"], recall["mode"])
     check(recall["mode"]["default"] == "first" and not recall["mode"]["required"], recall["mode"])
     check(recall["top"]["min"] == 0 and recall["top"]["max"] == 1e9, recall["top"])
-    check(recall["alpha"]["max"] is None and recall["bank"]["required"], recall["alpha"])
+    check(recall["alpha"]["max"] is None and recall["query"]["required"], recall["alpha"])
     check(recall["save-p"]["writes"] and not recall["bank"]["writes"], "what is written")
     check(recall["json"]["kind"] == "flag" and recall["threads"]["max"] == 4096, "common ones")
 
