@@ -156,8 +156,9 @@ static void *room(size_t count, size_t size)
 
 int main(int argc, char **argv)
 {
-    int64_t n = argc > 1 ? atoll(argv[1]) : 32000, d = argc > 2 ? atoll(argv[2]) : 2048;
-    int runs = argc > 3 ? atoi(argv[3]) : 2;
+    int64_t n = argc > 1 ? strtoll(argv[1], NULL, 10) : 32000,
+            d = argc > 2 ? strtoll(argv[2], NULL, 10) : 2048;
+    int runs = argc > 3 ? (int)strtol(argv[3], NULL, 10) : 2;
     cgam_env *env = NULL;
     if (cgam_env_new(NULL, &env) != CGAM_OK) return 1;
     size_t rows = (size_t)n, width = (size_t)d;
