@@ -16,14 +16,14 @@ def as_array(x: Any, name: str) -> NDArray[Any]:
     """Returns x as an ndarray, without a copy if x can share its memory."""
     if isinstance(x, np.ndarray):
         if isinstance(x, np.ma.MaskedArray) and np.any(x.mask):
-            raise ValueError(f"{name}: numbers are masked; .filled(...) says what they are to be")
+            raise ValueError(f"{name}: the array has masked numbers; replace them with .filled(value)")
         return x
     try:
         if hasattr(x, "__array_interface__") or not hasattr(x, "__dlpack__"):
             return np.asarray(x)
         return np.from_dlpack(x)
     except (TypeError, ValueError, BufferError, RuntimeError) as error:
-        raise ValueError(f"{name}: no array can be made of {type(x).__name__}: {error}") from None
+        raise ValueError(f"{name}: cannot convert {type(x).__name__} to an array: {error}") from None
 
 
 def f64(x: Any, name: str) -> Array:
@@ -53,9 +53,9 @@ def f32(x: Any, name: str) -> NDArray[np.float32]:
 def vector(x: Any, name: str, size: Optional[int] = None) -> Array:
     a = f64(x, name)
     if a.ndim != 1:
-        raise ValueError(f"{name}: shape {a.shape}, one axis is expected")
+        raise ValueError(f"{name}: shape {a.shape}, expected one axis")
     if size is not None and a.size != size:
-        raise ValueError(f"{name}: {a.size} numbers, {size} are expected")
+        raise ValueError(f"{name}: {a.size} numbers, expected {size}")
     return a
 
 
@@ -63,20 +63,20 @@ def stored(x: Any, name: str, dtype: Optional[str], copy: bool) -> Tuple[NDArray
     """Returns rows (N, d) and the library's name of their type. Converts nothing; copy=True copies to C order."""
     a = as_array(x, name)
     if a.ndim != 2:
-        raise ValueError(f"{name}: shape {a.shape}, two axes (N, d) are expected")
+        raise ValueError(f"{name}: shape {a.shape}, expected two axes (N, d)")
     if not a.dtype.isnative:
-        raise ValueError(f"{name}: dtype {a.dtype} has the bytes of another machine; .astype(...) turns them")
+        raise ValueError(f"{name}: dtype {a.dtype} is not in this machine's byte order; convert it with .astype(...)")
     kind = _STORED.get(a.dtype.name)
     if dtype is not None:
         if not isinstance(dtype, str) or dtype not in _NAMES:
-            raise ValueError(f"{name}: dtype '{dtype}', there are {', '.join(_NAMES)}")
+            raise ValueError(f"{name}: invalid dtype '{dtype}' (valid: {', '.join(_NAMES)})")
         if dtype == "bf16" and a.dtype == np.uint16:
             kind = "bf16"
         elif kind != dtype:
             raise ValueError(f"{name}: the array is {a.dtype}, not {dtype}")
     if kind is None:
         hint = "; bfloat16 kept as uint16 needs dtype='bf16'" if a.dtype == np.uint16 else ""
-        raise ValueError(f"{name}: dtype {a.dtype} is none of float64, float32, float16, bfloat16{hint}")
+        raise ValueError(f"{name}: unsupported dtype {a.dtype} (supported: float64, float32, float16, bfloat16){hint}")
     if kind == "bf16":
         a = a.view(np.uint16)
     if copy:

@@ -61,7 +61,7 @@ class Plan:
         if target is not None:
             target = np.array([_index(target)], I64)
         if context is not None and context.ndim != 1:
-            raise ValueError(f"context: shape {context.shape}, ({self._dc},) is expected for one query")
+            raise ValueError(f"context: shape {context.shape}, expected ({self._dc},) for one query")
         fields: Dict[str, Any] = {"p_all": None, "s": None, "r": None, "readout": None}
         if vectors:
             for name in ("p_all", "s", "r"):
@@ -77,12 +77,12 @@ class Plan:
               readout: bool) -> Recalls:
         bank = self.bank
         if q.ndim != 2 or q.shape[1] != bank.d:
-            raise ValueError(f"query: shape {q.shape}, ({bank.d},) or (B, {bank.d}) is expected")
+            raise ValueError(f"query: shape {q.shape}, expected ({bank.d},) or (B, {bank.d})")
         B, n = q.shape[0], self._n
         if B == 0:
-            raise ValueError("query: there are none")
+            raise ValueError("query: the array is empty")
         if c is not None and c.shape not in ((self._dc,), (B, self._dc)):
-            raise ValueError(f"context: shape {c.shape}, ({self._dc},) or ({B}, {self._dc}) is expected")
+            raise ValueError(f"context: shape {c.shape}, expected ({self._dc},) or ({B}, {self._dc})")
         if target is not None:
             target = _indices(target, B)
         results = np.zeros(B, RESULT_DTYPE)
@@ -206,7 +206,7 @@ class Bank:
         """Memory i in double, (d,)."""
         i = _index(i)
         if not -self.n <= i < self.n:
-            raise IndexError(f"memory {i}, there are {self.n}")
+            raise IndexError(f"no memory {i} (valid: 0 to {self.n - 1})")
         out = _empty(self.d)
         _core.bank_row(self._handle, i % self.n, out)
         return out
@@ -267,7 +267,7 @@ def _names(names: Any, n: int) -> Optional[Sequence[str]]:
         with open(names, encoding="utf-8") as file:
             names = file.read().splitlines()
     if len(names) != n:
-        raise ValueError(f"names: {len(names)} names, memories are {n}")
+        raise ValueError(f"names: {len(names)} names, but the bank has {n} memories")
     known: Sequence[str] = list(names)
     return known
 
@@ -278,15 +278,15 @@ def _mask(only: Any, n: int, names: Optional[Sequence[str]]) -> Any:
         wanted = set(only)
         unknown = wanted.difference(names)
         if unknown:
-            raise ValueError(f"only: no memory is called '{min(unknown)}'")
+            raise ValueError(f"only: no memory named '{min(unknown)}'")
         return np.array([name in wanted for name in names])
     rows = as_array(only, "only")
     if rows.dtype == bool and rows.shape == (n,):
         return rows
     if rows.dtype.kind not in "iu" or rows.ndim != 1:
-        raise ValueError(f"only: booleans ({n},) or row numbers are expected, not {rows.dtype}{list(rows.shape)}")
+        raise ValueError(f"only: expected {n} booleans or row numbers, not {rows.dtype}{list(rows.shape)}")
     if rows.size and not (0 <= rows.min() and rows.max() < n):
-        raise ValueError(f"only: memories are 0 to {n - 1}")
+        raise ValueError(f"only: row numbers must be from 0 to {n - 1}")
     keep = np.zeros(n, bool)
     keep[rows] = True
     return keep
@@ -306,7 +306,7 @@ def _top() -> int:
 def _count(x: Any, name: str, most: Optional[int] = None) -> int:
     k = _index(x)
     if k < 0 or (most is not None and k > most):
-        raise ValueError(f"{name} is {k}, 0 {'or more' if most is None else f'to {most}'} is expected")
+        raise ValueError(f"{name} is {k}, it must be {'0 or more' if most is None else f'from 0 to {most}'}")
     return k
 
 
@@ -314,17 +314,17 @@ def _index(x: Any) -> int:
     try:
         return int(x.__index__())
     except AttributeError:
-        raise ValueError(f"an index is expected, not {type(x).__name__}") from None
+        raise ValueError(f"expected an index, not {type(x).__name__}") from None
 
 
 def _indices(x: Any, count: int) -> Any:
     a = as_array(x, "target")
     if a.dtype.kind not in "iu":
-        raise ValueError(f"target: dtype {a.dtype}, integers are expected")
+        raise ValueError(f"target: dtype {a.dtype}, expected integers")
     if a.ndim == 0:
         a = np.full(count, a)
     if a.shape != (count,):
-        raise ValueError(f"target: shape {a.shape}, ({count},) is expected")
+        raise ValueError(f"target: shape {a.shape}, expected ({count},)")
     return np.require(a, I64, ["C", "A"])
 
 
@@ -332,5 +332,5 @@ def count_threads(threads: Optional[int]) -> int:
     if threads is None:
         return 0
     if not 1 <= _index(threads) <= _core.THREADS_MAX:
-        raise ValueError(f"threads is {threads}, 1 to {_core.THREADS_MAX} is expected")
+        raise ValueError(f"threads is {threads}, it must be from 1 to {_core.THREADS_MAX}")
     return _index(threads)

@@ -94,7 +94,7 @@ class Classifier(_Mixin, _Base):
         if rows.dtype.kind != "f" and not _is_bfloat16(rows):
             rows = f64(rows, "X")
         if rows.ndim != 2 or labels.shape != (rows.shape[0],):
-            raise ValueError(f"X {rows.shape} and y {labels.shape}: (n, d) and (n,) are expected")
+            raise ValueError(f"X has shape {rows.shape} and y {labels.shape}, expected (n, d) and (n,)")
         if not rows.flags.c_contiguous:
             rows = np.ascontiguousarray(rows)
         self.classes_, self._class = np.unique(labels, return_inverse=True)
@@ -120,13 +120,13 @@ class Classifier(_Mixin, _Base):
             raise _NotFitted("this Classifier is not fitted yet")
         q = f64(X if _is_bfloat16(X) else _checked(X), "X")
         if q.ndim != 2:
-            raise ValueError(f"X: shape {q.shape}, (n, {self.bank_.d}) is expected")
+            raise ValueError(f"X: shape {q.shape}, expected (n, {self.bank_.d})")
         plan = self.bank_.plan(self.mode, alpha=self.alpha, beta=self.beta, lam=self.lam, top=0)
         out = np.zeros((len(q), len(self.classes_)))
         step = max(1, 2**24 // self.bank_.n)  # queries whose p is kept at once
         c = None if context is None else f64(context, "context")
         if c is not None and c.shape not in ((self.bank_.d,), q.shape):
-            raise ValueError(f"context: shape {c.shape}, ({self.bank_.d},) or {q.shape} is expected")
+            raise ValueError(f"context: shape {c.shape}, expected ({self.bank_.d},) or {q.shape}")
         for at in range(0, len(q), step):
             part = slice(at, at + step)
             own = c[part] if c is not None and c.ndim == 2 else c

@@ -145,9 +145,9 @@ class Model:
     def _prompt(self, prompt: Union[str, Sequence[int]]) -> NDArray[np.int32]:
         tokens = np.asarray(self.tokenize(prompt) if isinstance(prompt, str) else prompt)
         if tokens.ndim != 1 or tokens.dtype.kind not in "iu" or tokens.size == 0:
-            raise ValueError("prompt: a text or token ids are expected, at least one")
+            raise ValueError("prompt: expected a text or at least one token id")
         if tokens.min() < 0 or tokens.max() >= self.vocab:
-            raise ValueError(f"prompt: tokens are 0 to {self.vocab - 1}")
+            raise ValueError(f"prompt: token ids must be from 0 to {self.vocab - 1}")
         return np.require(tokens, np.int32, ["C", "A"])
 
     def _edits(self, edits: Sequence[Edit], vectors: Optional[Mapping[int, Any]] = None) -> Tuple[Any, ...]:
@@ -157,10 +157,10 @@ class Model:
             every.append(Edit(layer, direction, scale, positions="all"))
         for e in [*every, *edits]:
             if e.kind not in ("add", "replace"):
-                raise ValueError(f"edit: kind '{e.kind}', there are add and replace")
+                raise ValueError(f"edit: invalid kind '{e.kind}' (valid: add, replace)")
             v = f32(e.vector, "edit")
             if v.shape != (self.width,):
-                raise ValueError(f"edit: vector of shape {v.shape}, ({self.width},) is expected")
+                raise ValueError(f"edit: vector of shape {v.shape}, expected ({self.width},)")
             place, first, last = (e.positions, 0, 0) if isinstance(e.positions, str) else ("range", *e.positions)
             words.append((e.layer, e.kind == "replace", place, first, last, float(e.scale)))
             rows.append(v)
@@ -178,11 +178,11 @@ class Model:
         """
         one = isinstance(prompts, str) or (len(prompts) > 0 and isinstance(prompts[0], (int, np.integer)))
         if tokens not in ("last", "all"):
-            raise ValueError(f"tokens is '{tokens}', there are last and all")
+            raise ValueError(f"tokens: invalid value '{tokens}' (valid: last, all)")
         with self._lock:
             words = [self._prompt(p) for p in ([prompts] if one else prompts)]
             if not words:
-                raise ValueError("prompts: there are none")
+                raise ValueError("prompts: the list is empty")
             wanted = None if isinstance(layers, str) and layers == "all" else self._layers(layers)
             rows = self.layers + 1 if wanted is None else len(wanted)
             out = [np.empty((rows, len(w) if tokens == "all" else 1, self.width), np.float32) for w in words]
@@ -194,9 +194,9 @@ class Model:
     def _layers(self, layers: Any) -> NDArray[np.int64]:
         wanted = np.atleast_1d(np.asarray(layers))
         if wanted.dtype.kind not in "iu" or wanted.ndim != 1 or wanted.size == 0:
-            raise ValueError("layers: 'all' or layer numbers are expected")
+            raise ValueError("layers: expected 'all' or layer numbers")
         if wanted.min() < 0 or wanted.max() > self.layers or np.any(np.diff(wanted) <= 0):
-            raise ValueError(f"layers: 0 to {self.layers}, rising")
+            raise ValueError(f"layers: numbers must be from 0 to {self.layers}, in rising order")
         return np.require(wanted, np.int64, ["C", "A"])
 
     def lens(self, prompt: str, *, lens: str = "norm", top: Optional[int] = None, exact: bool = False) -> Lens:
@@ -247,7 +247,7 @@ class Model:
                                 else continuation)
         whole = self._prompt(prompt + continuation)
         if len(whole) <= len(before) or np.any(whole[:len(before)] != before):
-            raise ValueError(f"continuation {continuation!r}: the prompt's last token changes with it, or it has none")
+            raise ValueError(f"continuation {continuation!r}: it has no tokens of its own, or merges with the prompt's last token")
         return np.ascontiguousarray(whole[len(before):])
 
     def score(self, prompt: Union[str, Sequence[int]], continuations: Sequence[Union[str, Sequence[int]]], *,
@@ -261,7 +261,7 @@ class Model:
             before = self._prompt(prompt)
             parts = [self._follows(prompt, before, c) for c in continuations]
             if not parts:
-                raise ValueError("continuations: there are none")
+                raise ValueError("continuations: the list is empty")
             for at in range(0, len(parts), _TOGETHER):
                 _core.score(self._handle, before, parts[at:at + _TOGETHER], exact, out[at:at + _TOGETHER])
         return out
@@ -279,7 +279,7 @@ class Model:
         """A direction for each layer, (layers + 1, width), from the state of the last token of the first text of a
         pair minus that of the second; kind "mean" or "pca"."""
         if not pairs:
-            raise ValueError("pairs: there are none")
+            raise ValueError("pairs: the list is empty")
         plus = self.states([a for a, _ in pairs], exact=exact)
         minus = self.states([b for _, b in pairs], exact=exact)
         assert isinstance(plus, np.ndarray) and isinstance(minus, np.ndarray)
@@ -301,5 +301,5 @@ def save_vectors(path: Path, vectors: Any, *, architecture: Optional[str] = None
     cannot store (.gguf cannot store layers 0 and 1)."""
     v = f32(vectors, "vectors")
     if v.ndim != 2:
-        raise ValueError(f"vectors: shape {v.shape}, (layers + 1, width) is expected")
+        raise ValueError(f"vectors: shape {v.shape}, expected (layers + 1, width)")
     return int(_core.vector_save(os.fspath(path), v.shape[0], v.shape[1], v, architecture))

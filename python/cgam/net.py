@@ -53,7 +53,7 @@ def _params(lagrangian: Union[str, Lagrangian], given: Dict[str, float]) -> Tupl
     if isinstance(lagrangian, str):
         table = _core.lagrangians()
         if lagrangian not in table:
-            raise ValueError(f"no Lagrangian '{lagrangian}'; there are {', '.join(table)}")
+            raise ValueError(f"unknown Lagrangian '{lagrangian}' (valid: {', '.join(table)})")
         names = [name for name, _ in table[lagrangian][1]]
         for name, number in given.items():
             if name not in names:
@@ -61,7 +61,7 @@ def _params(lagrangian: Union[str, Lagrangian], given: Dict[str, float]) -> Tupl
             values[names.index(name)] = float(number)
         return lagrangian, tuple(values)
     if given:
-        raise TypeError("a Lagrangian of one's own holds its parameters itself")
+        raise TypeError("a Lagrangian object takes no parameters here; it holds its own")
     own: Lagrangian = lagrangian
 
     def value(x: memoryview) -> float:
@@ -111,11 +111,11 @@ class Conv:
                  same: bool = False) -> None:
         self.kernels = f64(kernels, "kernels")
         if self.kernels.ndim != 4:
-            raise ValueError(f"kernels: shape {self.kernels.shape}, (out, in, height, width) is expected")
+            raise ValueError(f"kernels: shape {self.kernels.shape}, expected (out, in, height, width)")
         given: Any = (stride, stride) if np.ndim(stride) == 0 else stride
         self.size, self.stride = (tuple(operator.index(n) for n in pair) for pair in (size, given))
         if len(self.size) != 2 or len(self.stride) != 2 or min(self.stride) < 1:
-            raise ValueError(f"size {self.size}, stride {self.stride}: two numbers each are expected")
+            raise ValueError(f"size {self.size}, stride {self.stride}: expected two numbers for each")
         self.same = same
 
     def weights(self) -> Tuple[Any, ...]:
@@ -186,7 +186,7 @@ class Bias(Synapse):
     def check(self, name: str, layers: Sequence[Layer]) -> None:
         layer = layers[0]
         if self.bias.shape not in (layer.shape, (layer.size,)):
-            raise ValueError(f"{name}: bias of shape {self.bias.shape}, {layer.shape} is expected")
+            raise ValueError(f"{name}: bias of shape {self.bias.shape}, expected {layer.shape}")
 
 
 class Tensor(Synapse):
@@ -197,13 +197,13 @@ class Tensor(Synapse):
     def __init__(self, layers: Sequence[str], T: Any, gain: float = 1.0) -> None:
         self.T = f64(T, "T")
         if self.T.ndim < 2:
-            raise ValueError(f"T: shape {self.T.shape}, an axis for each layer is expected")
+            raise ValueError(f"T: shape {self.T.shape}, expected an axis for each layer")
         super().__init__(layers, (self.T.reshape(-1, self.T.shape[-1]),), gain)
 
     def check(self, name: str, layers: Sequence[Layer]) -> None:
         sizes = tuple(layer.size for layer in layers)
         if self.T.shape != sizes:
-            raise ValueError(f"{name}: T of shape {self.T.shape}, {sizes} is expected")
+            raise ValueError(f"{name}: T of shape {self.T.shape}, expected {sizes}")
 
 
 class LowRank(Synapse):
@@ -237,11 +237,11 @@ class Attention(Synapse):
                  exclude_self: bool = False, gain: float = 1.0) -> None:
         heads, width = 1, 0
         if (WQ is None) != (WK is None):
-            raise ValueError("WQ and WK: both or none are expected")
+            raise ValueError("give both WQ and WK, or neither")
         if WQ is not None:
             WQ, WK = f64(WQ, "WQ"), f64(WK, "WK")
             if WQ.ndim != 3 or WK.ndim != 3 or WQ.shape[:2] != WK.shape[:2]:
-                raise ValueError(f"WQ {WQ.shape}, WK {WK.shape}: (heads, width, columns) is expected")
+                raise ValueError(f"WQ {WQ.shape}, WK {WK.shape}: expected (heads, width, columns)")
             heads, width = WQ.shape[:2]
         super().__init__((x, y), (WQ, WK), gain, (beta, heads, width, exclude_self))
 
@@ -256,7 +256,7 @@ class Custom(Synapse):
         def evaluate(act: List[memoryview], current: List[Optional[memoryview]]) -> float:
             energy, gradients = f(*(_copy(a) for a in act))
             if len(gradients) != len(act):
-                raise ValueError(f"{len(gradients)} gradients, layers are {len(act)}")
+                raise ValueError(f"{len(gradients)} gradients for {len(act)} layers")
             for out, gradient in zip(current, gradients):
                 if out is not None:
                     np.frombuffer(out)[:] -= gradient
@@ -366,7 +366,7 @@ class Net:
 
     def _layer(self, layer: str, where: str) -> int:
         if layer not in self._index:
-            raise ValueError(f"{where}: no layer '{layer}'; there are {', '.join(self._index)}")
+            raise ValueError(f"{where}: no layer '{layer}' (valid: {', '.join(self._index)})")
         return self._index[layer]
 
     def __repr__(self) -> str:
@@ -379,7 +379,7 @@ class Net:
         if not isinstance(values, Mapping):
             x = f64(values, "x")
             if x.ndim not in (1, 2) or x.shape[-1] != self.size:
-                raise ValueError(f"x: shape {x.shape}, ({self.size},) or (B, {self.size}) is expected")
+                raise ValueError(f"x: shape {x.shape}, expected ({self.size},) or (B, {self.size})")
             return x
         flat = {name: self._flat(name, value) for name, value in values.items()}
         counts = {x.shape[0] for x in flat.values() if x.ndim == 2}
@@ -400,7 +400,7 @@ class Net:
             return x.reshape(layer.size)
         if x.ndim and (x.shape[1:] == layer.shape or x.shape[1:] == (layer.size,)):
             return x.reshape(x.shape[0], layer.size)
-        raise ValueError(f"{name}: shape {x.shape}, {layer.shape} is expected")
+        raise ValueError(f"{name}: shape {x.shape}, expected {layer.shape}")
 
     def _split(self, x: Array) -> Dict[str, Array]:
         out, at = {}, 0
@@ -435,7 +435,7 @@ class Net:
         """The derivative of the rates at x in the directions v, (size,) or (k, size)."""
         along = f64(v, "v")
         if along.ndim not in (1, 2) or along.shape[-1] != self.size:
-            raise ValueError(f"v: shape {along.shape}, ({self.size},) or (k, {self.size}) is expected")
+            raise ValueError(f"v: shape {along.shape}, expected ({self.size},) or (k, {self.size})")
         out = np.empty(along.shape)
         count = along.shape[0] if along.ndim == 2 else 1
         _core.net_jacobian(self._handle, self.state(x), self._clamped(clamped), count, along, out)

@@ -195,7 +195,7 @@ def context_margin(gate: Gate, projection: Any = None) -> float:
         return float(_core.context_margin(gate._handle, None, gate.bank.d))
     P = f64(projection, "projection")
     if P.ndim != 2 or P.shape[0] != gate.bank.d:
-        raise ValueError(f"projection: shape {P.shape}, ({gate.bank.d}, d_c) is expected")
+        raise ValueError(f"projection: shape {P.shape}, expected ({gate.bank.d}, d_c)")
     return float(_core.context_margin(gate._handle, P, P.shape[1]))
 
 
@@ -264,7 +264,7 @@ def attention(Q: Any, K: Any, V: Any) -> Array:
     """softmax(Q K' / sqrt(d_k)) V of Q (m, d_k), K (n, d_k), V (n, d_v): (m, d_v)."""
     q, k, v = f64(Q, "Q"), f64(K, "K"), f64(V, "V")
     if q.ndim != 2 or k.ndim != 2 or v.ndim != 2 or q.shape[1] != k.shape[1] or k.shape[0] != v.shape[0]:
-        raise ValueError(f"Q {q.shape}, K {k.shape}, V {v.shape}: (m, d_k), (n, d_k), (n, d_v) are expected")
+        raise ValueError(f"Q {q.shape}, K {k.shape}, V {v.shape}: expected (m, d_k), (n, d_k), (n, d_v)")
     out = np.empty((q.shape[0], v.shape[1]))
     _core.attention(q.shape[0], k.shape[0], q.shape[1], v.shape[1], q, k, v, out)
     return out

@@ -81,7 +81,7 @@ def _positional(verb: str, count: int) -> List[str]:
     if params and params[-1].get("many"):
         names += [names[-1]] * count
     if len(names) < count:
-        raise TypeError(f"{verb} takes {len(names)} positional arguments, {count} are given")
+        raise TypeError(f"{verb} takes {len(names)} positional arguments, got {count}")
     return names[:count]
 
 
@@ -100,6 +100,6 @@ def _plain(value: Any, name: str) -> Any:
         raise ValueError(f"{name}: {value} is not a finite number")
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
-    raise TypeError(f"{name}: a number, text, path or list of these is expected, not {type(value).__name__}")
+    raise TypeError(f"{name}: expected a number, text, path or list of these, not {type(value).__name__}")
 
 

@@ -6,9 +6,10 @@
 static int check_rows(const Py_buffer *v, cgam_dtype dtype, int64_t *stride)
 {
     const char *why = NULL;
-    if (v->ndim != 2) why = "two axes are expected, (N, d)";
-    else if (v->itemsize != (Py_ssize_t)cgam_dtype_size(dtype)) why = "elements of another size";
-    else if (v->shape[0] < 1 || v->shape[1] < 1) why = "it is empty";
+    if (v->ndim != 2) why = "expected two axes, (N, d)";
+    else if (v->itemsize != (Py_ssize_t)cgam_dtype_size(dtype))
+        why = "the element size does not match";
+    else if (v->shape[0] < 1 || v->shape[1] < 1) why = "the array is empty";
     else if (v->shape[1] > 1 && v->strides[1] != v->itemsize)
         why = "the numbers of a row are not side by side (Fortran order?); copy=True copies them";
     else if (v->shape[0] > 1 &&
@@ -186,7 +187,7 @@ static PyObject *bank_only(PyObject *self, PyObject *args)
     int64_t words, n = cgam_bank_describe(bank->it).whole;
     const uint64_t *mask = array_raw_in(&a, mask_in, "mask", 8, &words);
     if (mask && words != cgam_mask_words(n))
-        PyErr_Format(PyExc_ValueError, "mask: %lld words, %lld are expected", (long long)words,
+        PyErr_Format(PyExc_ValueError, "mask: %lld words, expected %lld", (long long)words,
                      (long long)cgam_mask_words(n));
     handle *h = NULL;
     if (!PyErr_Occurred()) {

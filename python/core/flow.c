@@ -29,7 +29,7 @@ static int clamps_of(const cgam_net *net, PyObject *tuple, int64_t batch, arrays
 {
     Py_ssize_t count = PyTuple_Size(tuple);
     if (count > CLAMPS_MAX) {
-        PyErr_Format(PyExc_ValueError, "clamps: %zd, at most %d go into a flow", count, CLAMPS_MAX);
+        PyErr_Format(PyExc_ValueError, "clamps: %zd of them (at most %d)", count, CLAMPS_MAX);
         return -1;
     }
     for (Py_ssize_t i = 0; i < count; i++) {
@@ -85,7 +85,7 @@ static int options_of(cgam_flow_opts *o, const char *method, PyObject *options, 
     if (method) {
         int found = cgam_word_find(cgam_flow_method_words, method);
         if (found < 0) {
-            PyErr_Format(PyExc_ValueError, "no method '%s'", method);
+            PyErr_Format(PyExc_ValueError, "method: invalid value '%s'", method);
             return -1;
         }
         o->method = (cgam_flow_method)found;
@@ -97,7 +97,7 @@ static int options_of(cgam_flow_opts *o, const char *method, PyObject *options, 
             if (!name) return -1;
             int bit = cgam_word_find(cgam_event_words, name);
             if (bit < 0) {
-                PyErr_Format(PyExc_ValueError, "no event '%s'", name);
+                PyErr_Format(PyExc_ValueError, "stop: invalid event '%s'", name);
                 return -1;
             }
             o->stop |= 1u << bit;
@@ -123,10 +123,10 @@ PyObject *net_flow(PyObject *self, PyObject *args)
     handle *net = handle_of(object, NET);
     if (!net) return NULL;
     if (stop != Py_None && !PyTuple_Check(stop))
-        return PyErr_Format(PyExc_TypeError, "stop: a tuple of events is expected");
+        return PyErr_Format(PyExc_TypeError, "stop: expected a tuple of events");
     cgam_flow_opts o = cgam_flow_opts_default();
     arrays a = {0};
-    if (batch < 1) return PyErr_Format(PyExc_ValueError, "x: there are no states");
+    if (batch < 1) return PyErr_Format(PyExc_ValueError, "x: the array holds no states");
     cgam_trajectory *trajectory = NULL;
     cgam_status status = CGAM_OK;
     PyObject *out = NULL;

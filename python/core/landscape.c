@@ -51,8 +51,7 @@ static PyObject *plan_landscape(PyObject *self, PyObject *args)
 
 static PyObject *branch_of(const cgam_anneal *branch)
 {
-    if (branch->points == 0)
-        return PyErr_Format(PyExc_ValueError, "branch: only a plan of mode anneal has one");
+    if (branch->points == 0) return PyErr_Format(PyExc_ValueError, "branch requires mode anneal");
     PyObject *turns = PyList_New(0);
     for (int64_t i = 0; turns && i < branch->transitions; i++) {
         const cgam_transition *t = &branch->transition[i];

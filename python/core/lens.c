@@ -17,7 +17,8 @@ static PyObject *model_bank(PyObject *self, PyObject *args)
     int lens = cgam_word_find(cgam_lens_words, lens_name);
     int dtype = cgam_word_find(cgam_dtype_words, dtype_name);
     if (lens < 0 || dtype < 0)
-        return PyErr_Format(PyExc_ValueError, "lens '%s', dtype '%s'", lens_name, dtype_name);
+        return PyErr_Format(PyExc_ValueError, "invalid lens '%s' or dtype '%s'", lens_name,
+                            dtype_name);
     model->box->refs++;
     handle *h = handle_new(BANK, model->box, NULL);
     if (!h) return NULL;
@@ -76,7 +77,7 @@ static PyObject *lens_view(PyObject *self, PyObject *args)
     handle *h = handle_of(object, LENS);
     if (!h) return NULL;
     int found = cgam_word_find(cgam_lens_words, lens_kind);
-    if (found < 0) return PyErr_Format(PyExc_ValueError, "lens '%s'", lens_kind);
+    if (found < 0) return PyErr_Format(PyExc_ValueError, "invalid lens '%s'", lens_kind);
     o.kind = (cgam_lens_kind)found;
     o.top = top;
     o.exact = exact != 0;
@@ -157,7 +158,7 @@ static PyObject *vector_save(PyObject *self, PyObject *args)
     cgam_vector *v = NULL;
     const float *data = array_raw_in(&a, data_in, "vectors", sizeof(float), &size);
     if (data && size != numbers(rows, width))
-        PyErr_SetString(PyExc_ValueError, "vectors: another size");
+        PyErr_SetString(PyExc_ValueError, "vectors: wrong size");
     if (data && !PyErr_Occurred()) {
         call c;
         call_begin_brief(&c);
@@ -182,14 +183,14 @@ static PyObject *contrast(PyObject *self, PyObject *args)
     int64_t size = 0;
     if (!PyArg_ParseTuple(args, "LLLOs:contrast", &pairs, &rows, &width, &in, &name)) return NULL;
     int way = cgam_word_find(cgam_contrast_words, name);
-    if (way < 0) return PyErr_Format(PyExc_ValueError, "kind '%s'", name);
+    if (way < 0) return PyErr_Format(PyExc_ValueError, "invalid kind '%s'", name);
     env_box *box = env_take(0);
     if (!box) return NULL;
     arrays a = {0};
     cgam_vector *v = NULL;
     const float *x = array_raw_in(&a, in, "differences", sizeof(float), &size);
     if (x && (pairs < 1 || size != numbers(pairs, numbers(rows, width))))
-        PyErr_SetString(PyExc_ValueError, "differences: another size");
+        PyErr_SetString(PyExc_ValueError, "differences: wrong size");
     if (x && !PyErr_Occurred()) {
         call c;
         call_begin(&c);

@@ -95,7 +95,9 @@ static PyObject *chat(PyObject *self, PyObject *args)
     handle *h = handle_of(object, MODEL);
     Py_ssize_t n = PyTuple_Size(given);
     if (!h) return NULL;
-    if (n < 1 || n > MESSAGES) return PyErr_Format(PyExc_ValueError, "%zd messages", n);
+    if (n < 1 || n > MESSAGES)
+        return PyErr_Format(PyExc_ValueError, "messages: %zd of them; the number is out of range",
+                            n);
     for (Py_ssize_t i = 0; i < n; i++)
         if (!is_tuple(PyTuple_GetItem(given, i), "message") ||
             !PyArg_ParseTuple(PyTuple_GetItem(given, i), "ss:message", &messages[i].role,
@@ -120,7 +122,7 @@ static PyObject *piece(PyObject *self, PyObject *args)
     const cgam_lm *lm = handle_it(object, MODEL);
     if (!lm) return NULL;
     if (token < 0 || token >= cgam_lm_describe(lm).vocab)
-        return PyErr_Format(PyExc_ValueError, "token %d, there are %lld", token,
+        return PyErr_Format(PyExc_ValueError, "no token %d (there are %lld)", token,
                             (long long)cgam_lm_describe(lm).vocab);
     return PyBytes_FromString(cgam_lm_piece(lm, token, text, sizeof text));
 }
@@ -158,7 +160,7 @@ static int edit_of(PyObject *words, Py_ssize_t i, cgam_lm_edit *e)
         return -1;
     int found = cgam_word_find(cgam_lm_where_words, where);
     if (found < 0) {
-        PyErr_Format(PyExc_ValueError, "edit %zd: no such positions", i);
+        PyErr_Format(PyExc_ValueError, "edit %zd: invalid positions", i);
         return -1;
     }
     e->where = (cgam_lm_where)found;
@@ -180,7 +182,7 @@ static int edits_of(const cgam_lm *lm, PyObject *pair, arrays *a, cgam_lm_edits 
     if (count == 0) return 0;
     const float *v = array_raw_in(a, vectors, "edits", sizeof(float), &size);
     if (v && size != count * width)
-        PyErr_Format(PyExc_ValueError, "edits: vectors (%zd, %lld) are expected", count,
+        PyErr_Format(PyExc_ValueError, "edits: expected vectors of shape (%zd, %lld)", count,
                      (long long)width);
     if (PyErr_Occurred()) return -1;
     cgam_lm_edit *edits = PyMem_Calloc((size_t)count, sizeof *edits);
@@ -229,8 +231,8 @@ static int64_t acquire_list(PyObject *list, Py_buffer *views, int flags, Py_ssiz
             return i;
         bool aligned = (uintptr_t)views[i].buf % (size_t)itemsize == 0;
         if (views[i].itemsize == itemsize && aligned) continue;
-        PyErr_SetString(PyExc_ValueError, aligned ? "an array of another type"
-                                                  : "an array whose numbers are not aligned");
+        PyErr_SetString(PyExc_ValueError, aligned ? "an array has the wrong type"
+                                                  : "the numbers of an array are not aligned");
         return i + 1;
     }
     return count;
@@ -242,8 +244,7 @@ static int check_outputs(const collector *k)
         int64_t tokens = k->all ? k->prompts[i].count : 1;
         if (k->prompts[i].count < 1 ||
             k->out[i].len != k->layers * tokens * k->width * (int64_t)sizeof(float)) {
-            PyErr_Format(PyExc_ValueError, "prompt %lld: no tokens, or no room for them",
-                         (long long)i);
+            PyErr_Format(PyExc_ValueError, "prompt %lld: empty or too long", (long long)i);
             return -1;
         }
     }
@@ -263,7 +264,7 @@ static PyObject *observe(PyObject *self, PyObject *args)
     Py_ssize_t count = PyList_Size(tokens_in);
     if (!h) return NULL;
     if (count < 1 || PyList_Size(out_in) != count)
-        return PyErr_Format(PyExc_ValueError, "prompts: there are none");
+        return PyErr_Format(PyExc_ValueError, "prompts: the list is empty");
     Py_buffer *views = PyMem_Calloc((size_t)count * 2, sizeof *views);
     cgam_lm_prompt *prompts = PyMem_Calloc((size_t)count, sizeof *prompts);
     cgam_lm_edits edits = {0};
@@ -354,7 +355,7 @@ static PyObject *generate(PyObject *self, PyObject *args)
     if (fields_set(generate_fields, options, &o) != 0) return NULL;
     o.stop_count = PyTuple_Size(stop_in);
     if (o.stop_count > STOPS)
-        return PyErr_Format(PyExc_ValueError, "stop: at most %d words", STOPS);
+        return PyErr_Format(PyExc_ValueError, "stop: too many words (at most %d)", STOPS);
     for (int64_t i = 0; i < o.stop_count; i++)
         if (!(stop[i] = text_of(PyTuple_GetItem(stop_in, i), "stop"))) return NULL;
     o.stop = stop;
@@ -390,7 +391,8 @@ static PyObject *score(PyObject *self, PyObject *args)
     Py_ssize_t count = PyList_Size(list);
     if (!h) return NULL;
     if (count < 1 || count > CANDIDATES)
-        return PyErr_Format(PyExc_ValueError, "continuations: 1 to %d", CANDIDATES);
+        return PyErr_Format(PyExc_ValueError, "continuations: their number must be from 1 to %d",
+                            CANDIDATES);
     arrays a = {0};
     cgam_lm_prompt prompt = {0};
     cgam_status status = CGAM_OK;

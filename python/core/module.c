@@ -151,7 +151,9 @@ static unsigned forks; /* number of forks up to this process */
 
 env_box *env_take(int threads)
 {
-    if (threads < 0) return (env_box *)PyErr_Format(PyExc_ValueError, "threads is %d", threads);
+    if (threads < 0)
+        return (env_box *)PyErr_Format(PyExc_ValueError, "threads is %d, it must be at least 1",
+                                       threads);
     env_box *box = threads > 0 ? PyMem_Calloc(1, sizeof *box) : &shared;
     if (!box) return (env_box *)PyErr_NoMemory();
     if (box->refs++ > 0) return box;
@@ -263,7 +265,7 @@ handle *handle_of(PyObject *object, kind what)
 {
     handle *h = (handle *)object;
     if (Py_TYPE(object) != handle_type || h->what != what || !h->it) {
-        PyErr_Format(PyExc_TypeError, "a %s is expected", kind_names[what]);
+        PyErr_Format(PyExc_TypeError, "expected a %s", kind_names[what]);
         return NULL;
     }
     if (h->born != forks) {

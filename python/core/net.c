@@ -215,7 +215,7 @@ static const cgam_lagr *lagr_of(handle *net, PyObject *object)
     if (PyUnicode_Check(object)) {
         const char *name = text_of(object, "lagrangian");
         const cgam_lagr *found = name ? cgam_lagr_find(name) : NULL;
-        if (name && !found) PyErr_Format(PyExc_ValueError, "no Lagrangian '%s'", name);
+        if (name && !found) PyErr_Format(PyExc_ValueError, "unknown Lagrangian '%s'", name);
         return found;
     }
     PyObject *function[3];
@@ -237,7 +237,7 @@ static int params_of(PyObject *tuple, double param[CGAM_LAGR_PARAMS])
 {
     if (!is_tuple(tuple, "parameters")) return -1;
     if (PyTuple_Size(tuple) != CGAM_LAGR_PARAMS) {
-        PyErr_SetString(PyExc_TypeError, "three parameters are expected");
+        PyErr_SetString(PyExc_TypeError, "expected three parameters");
         return -1;
     }
     for (int i = 0; i < CGAM_LAGR_PARAMS; i++)
@@ -348,7 +348,7 @@ static cgam_status add_weighted(const joint *j)
     cgam_status status = CGAM_E_ARG;
     if (PyErr_Occurred()) status = CGAM_E_ARG;
     else if (ops == 0 && w) status = cgam_net_add_bias(net, j->name, j->layers[0], w, j->gain);
-    else if (ops == 0) PyErr_SetString(PyExc_ValueError, "a bias needs its vector");
+    else if (ops == 0) PyErr_SetString(PyExc_ValueError, "bias: the vector is missing");
     else if (lowrank) status = cgam_net_add_lowrank(net, j->name, j->k, j->layers, op, w, j->gain);
     else if (strcmp(j->kind, "bilinear") == 0)
         status = cgam_net_add_bilinear(net, j->name, j->layers[0], j->layers[1], op[0], j->gain);
@@ -396,7 +396,7 @@ static cgam_status add_synapse(const joint *j)
     if (strcmp(j->kind, "attention") != 0) return add_weighted(j);
     for (int i = 0; i < 2; i++)
         if (cgam_net_layer(j->net->it, j->layers[i]).ndim != 2) {
-            PyErr_Format(PyExc_ValueError, "synapse %s: layers of two axes are expected", j->name);
+            PyErr_Format(PyExc_ValueError, "synapse %s: expected layers of two axes", j->name);
             return CGAM_E_SHAPE;
         }
     return add_attention(j);
@@ -460,7 +460,7 @@ static const bool *clamped_of(const handle *net, PyObject *object, bool *room, i
     if (object == Py_None) return NULL;
     int layers = cgam_net_describe(net->it).layers;
     if (!PyTuple_Check(object) || PyTuple_Size(object) != layers || layers > most) {
-        PyErr_SetString(PyExc_ValueError, "clamped: a truth value for each layer is expected");
+        PyErr_SetString(PyExc_ValueError, "clamped: expected a bool for each layer");
         return NULL;
     }
     for (int i = 0; i < layers; i++) room[i] = PyObject_IsTrue(PyTuple_GetItem(object, i)) > 0;

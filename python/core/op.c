@@ -6,7 +6,7 @@ static const cgam_op *dense(handle *net, PyObject *array, const char *name)
     arrays a = {0};
     const cgam_op *op = NULL;
     const double *x = array_in(&a, array, name, -1, NULL);
-    if (x && a.view[0].ndim != 2) PyErr_Format(PyExc_ValueError, "%s: two axes are expected", name);
+    if (x && a.view[0].ndim != 2) PyErr_Format(PyExc_ValueError, "%s: expected two axes", name);
     else if (x) {
         cgam_status status =
             cgam_net_dense(net->it, x, CGAM_F64, a.view[0].shape[0], a.view[0].shape[1], true, &op);
@@ -28,7 +28,7 @@ static const cgam_op *convolution(handle *net, PyObject *tuple, const char *name
     const cgam_op *op = NULL;
     const double *kernels = array_in(&a, array, name, -1, NULL);
     if (kernels && a.view[0].ndim != 4)
-        PyErr_Format(PyExc_ValueError, "%s: kernels of four axes are expected", name);
+        PyErr_Format(PyExc_ValueError, "%s: expected kernels of four axes", name);
     else if (kernels) {
         const Py_ssize_t *shape = a.view[0].shape;
         const cgam_conv conv = {height,   width,    shape[1], shape[0], shape[2],

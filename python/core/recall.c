@@ -21,7 +21,7 @@ static const double *borrow(handle *h, PyObject *object, const char *name, int64
     h->view[h->views++] = a.view[0];
     *columns = size / rows;
     if (a.view[0].ndim == 2 && a.view[0].shape[0] == rows && *columns > 0) return x;
-    PyErr_Format(PyExc_ValueError, "%s: (%lld, d_c) is expected", name, (long long)rows);
+    PyErr_Format(PyExc_ValueError, "%s: expected shape (%lld, d_c)", name, (long long)rows);
     return NULL;
 }
 
@@ -39,7 +39,7 @@ static PyObject *plan_new(PyObject *self, PyObject *const *args, Py_ssize_t coun
         int found = cgam_word_find(cgam_mode_words, mode);
         if (found < 0)
             return PyErr_Format(
-                PyExc_ValueError, "mode is '%s', there are %s, %s, %s and %s", mode,
+                PyExc_ValueError, "invalid mode '%s' (valid: %s, %s, %s, %s)", mode,
                 cgam_word(cgam_mode_words, CGAM_FIRST), cgam_word(cgam_mode_words, CGAM_COUPLED),
                 cgam_word(cgam_mode_words, CGAM_FLOW), cgam_word(cgam_mode_words, CGAM_ANNEAL));
         opts.mode = (cgam_mode)found;
@@ -82,15 +82,14 @@ static int run_in(arrays *a, PyObject *const *args, int64_t B, int64_t d, int64_
         in->c = array_in(a, args[C], "context", -1, &size);
         in->c_per_query = size == B * d_c;
         if (in->c && size != d_c && size != B * d_c)
-            PyErr_Format(PyExc_ValueError,
-                         "context: %lld numbers, (%lld) or (%lld, %lld) is expected",
+            PyErr_Format(PyExc_ValueError, "context: %lld numbers, expected (%lld) or (%lld, %lld)",
                          (long long)size, (long long)d_c, (long long)B, (long long)d_c);
     }
     if (!PyErr_Occurred() && args[TARGET] != Py_None) {
         in->target = array_raw_in(a, args[TARGET], "target", 8, &size);
         if (in->target && size != B)
-            PyErr_Format(PyExc_ValueError, "target: %lld indices, queries are %lld",
-                         (long long)size, (long long)B);
+            PyErr_Format(PyExc_ValueError, "target: %lld indices for %lld queries", (long long)size,
+                         (long long)B);
     }
     return PyErr_Occurred() ? -1 : 0;
 }
@@ -146,7 +145,7 @@ static PyObject *plan_run(PyObject *self, PyObject *const *args, Py_ssize_t coun
     cgam_bank_info info = cgam_bank_describe(((handle *)h->keep)->it);
     bool single = args[RESULTS] == Py_None;
     if (B < 1 || top < 0 || top > info.n || (single && B > 1))
-        return PyErr_Format(PyExc_ValueError, "queries are %lld, top is %lld", (long long)B,
+        return PyErr_Format(PyExc_ValueError, "invalid sizes: %lld queries, top %lld", (long long)B,
                             (long long)top);
     cgam_recall_in in = {0};
     cgam_recall_out out = {.top = top};
@@ -175,7 +174,7 @@ static PyObject *result_dict(PyObject *self, PyObject *bytes)
     Py_ssize_t size;
     if (PyBytes_AsStringAndSize(bytes, &at, &size) != 0) return NULL;
     if (size < (Py_ssize_t)sizeof(cgam_result))
-        return PyErr_Format(PyExc_ValueError, "no result has %zd bytes", size);
+        return PyErr_Format(PyExc_ValueError, "a result of %zd bytes has an unknown layout", size);
     return fields_dict(cgam_fields("result"), at);
 }
 
@@ -212,7 +211,7 @@ static PyObject *fields_of(PyObject *self, PyObject *of)
     const char *name = text_of(of, "fields");
     const cgam_field *f = name ? cgam_fields(name) : NULL;
     if (!name) return NULL;
-    if (!f) return PyErr_Format(PyExc_ValueError, "no struct '%s' is described", name);
+    if (!f) return PyErr_Format(PyExc_ValueError, "unknown struct '%s'", name);
     PyObject *list = PyList_New(0);
     for (; list && f->name && *f->name; f++) {
         PyObject *row = Py_BuildValue("(sss)", f->name, kinds[f->kind], f->help);

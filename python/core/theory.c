@@ -32,7 +32,7 @@ static PyObject *separation(PyObject *self, PyObject *args)
     double beta, x;
     if (!PyArg_ParseTuple(args, "sLdd:separation", &what, &n, &beta, &x)) return NULL;
     if (n < 1 || !(beta > 0))
-        return PyErr_Format(PyExc_ValueError, "n is 1 or more and beta above 0");
+        return PyErr_Format(PyExc_ValueError, "n must be at least 1 and beta above 0");
     return PyFloat_FromDouble(what[0] == 'b'   ? cgam_separation_bound(n, beta, x)
                               : what[0] == 'l' ? cgam_separation_bound_log(n, beta, x)
                                                : cgam_separation_threshold(n, beta, x));
@@ -51,7 +51,7 @@ static PyObject *gaps(PyObject *self, PyObject *args)
     const double *b = array_in(&a, b_in, "b", -1, &n);
     const double *s = b ? array_in(&a, s_in, "s", n, NULL) : NULL;
     if (s && (mu < 0 || mu >= n))
-        PyErr_Format(PyExc_ValueError, "mu is %lld, memories are %lld", mu, (long long)n);
+        PyErr_Format(PyExc_ValueError, "no memory mu = %lld (there are %lld)", mu, (long long)n);
     cgam_gaps g = {0};
     bool fine = s && !PyErr_Occurred();
     if (fine) g = cgam_separation_gaps(n, b, s, lambda, mu);
@@ -253,7 +253,8 @@ static PyObject *context_margin(PyObject *self, PyObject *args)
     arrays a = {0};
     cgam_status status = CGAM_OK;
     int64_t d = cgam_bank_describe(((handle *)h->keep)->it).d;
-    if (d_c < 1 || d_c > INT32_MAX) return PyErr_Format(PyExc_ValueError, "d_c is %lld", d_c);
+    if (d_c < 1 || d_c > INT32_MAX)
+        return PyErr_Format(PyExc_ValueError, "d_c is %lld, it must be at least 1", d_c);
     const double *P = array_in_or_none(&a, p_in, "projection", numbers(d, d_c));
     if (!PyErr_Occurred()) WORK(status = cgam_context_margin(h->it, P, d_c, &margin));
     return finish(&a, h, status, PyFloat_FromDouble(margin));

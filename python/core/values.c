@@ -18,7 +18,7 @@ static Py_buffer *acquire(arrays *a, PyObject *object, const char *name, int fla
     if (PyObject_GetBuffer(object, view, flags | PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) != 0) {
         if (PyErr_ExceptionMatches(PyExc_MemoryError)) return NULL;
         PyErr_Clear();
-        PyErr_Format(PyExc_ValueError, "%s: a contiguous array%s is expected", name,
+        PyErr_Format(PyExc_ValueError, "%s: expected a contiguous array%s", name,
                      flags & PyBUF_WRITABLE ? " to write into" : "");
         return NULL;
     }
@@ -33,7 +33,7 @@ static Py_buffer *acquire(arrays *a, PyObject *object, const char *name, int fla
 bool is_tuple(PyObject *object, const char *name)
 {
     if (PyTuple_Check(object)) return true;
-    PyErr_Format(PyExc_TypeError, "%s: a tuple is expected", name);
+    PyErr_Format(PyExc_TypeError, "%s: expected a tuple", name);
     return false;
 }
 
@@ -41,12 +41,12 @@ const char *text_of(PyObject *object, const char *name)
 {
     Py_ssize_t size;
     if (!PyUnicode_Check(object)) {
-        PyErr_Format(PyExc_TypeError, "%s: a text is expected", name);
+        PyErr_Format(PyExc_TypeError, "%s: expected a str", name);
         return NULL;
     }
     const char *text = PyUnicode_AsUTF8AndSize(object, &size);
     if (!text || (size_t)size == strlen(text)) return text;
-    PyErr_Format(PyExc_ValueError, "%s: the text has a NUL inside", name);
+    PyErr_Format(PyExc_ValueError, "%s: the text contains a NUL", name);
     return NULL;
 }
 
@@ -71,7 +71,7 @@ int64_t numbers(int64_t rows, int64_t columns)
 static int check_size(const char *name, const Py_buffer *v, int64_t size)
 {
     if (size < 0 || v->len / v->itemsize == size) return 0;
-    PyErr_Format(PyExc_ValueError, "%s: %lld numbers, %lld are expected", name,
+    PyErr_Format(PyExc_ValueError, "%s: %lld numbers, expected %lld", name,
                  (long long)(v->len / v->itemsize), (long long)size);
     return -1;
 }
@@ -92,7 +92,7 @@ const double *array_in(arrays *a, PyObject *object, const char *name, int64_t si
     const Py_buffer *v = acquire(a, object, name, PyBUF_SIMPLE);
     if (!v) return NULL;
     if (!is_double(v)) {
-        PyErr_Format(PyExc_ValueError, "%s: f64 is expected, the buffer has format '%s'", name,
+        PyErr_Format(PyExc_ValueError, "%s: expected f64, the buffer has format '%s'", name,
                      v->format ? v->format : "B");
         return NULL;
     }
@@ -113,7 +113,7 @@ double *array_out(arrays *a, PyObject *object, const char *name, int64_t size)
     const Py_buffer *v = acquire(a, object, name, PyBUF_WRITABLE);
     if (!v) return NULL;
     if (!is_double(v)) {
-        PyErr_Format(PyExc_ValueError, "%s: f64 is expected", name);
+        PyErr_Format(PyExc_ValueError, "%s: expected f64", name);
         return NULL;
     }
     return check_size(name, v, size) == 0 ? v->buf : NULL;
@@ -134,8 +134,7 @@ void *array_raw(arrays *a, PyObject *object, const char *name, int64_t bytes)
     const Py_buffer *v = acquire(a, object, name, PyBUF_WRITABLE);
     if (!v) return NULL;
     if (v->len == bytes) return v->buf;
-    PyErr_Format(PyExc_ValueError, "%s: %zd bytes, %lld are expected", name, v->len,
-                 (long long)bytes);
+    PyErr_Format(PyExc_ValueError, "%s: %zd bytes, expected %lld", name, v->len, (long long)bytes);
     return NULL;
 }
 
@@ -145,7 +144,7 @@ const void *array_raw_in(arrays *a, PyObject *object, const char *name, int64_t 
     const Py_buffer *v = acquire(a, object, name, PyBUF_SIMPLE);
     if (!v) return NULL;
     if (v->itemsize != itemsize) {
-        PyErr_Format(PyExc_ValueError, "%s: elements of %zd bytes, %lld are expected", name,
+        PyErr_Format(PyExc_ValueError, "%s: elements of %zd bytes, expected %lld", name,
                      v->itemsize, (long long)itemsize);
         return NULL;
     }
@@ -190,7 +189,7 @@ static PyObject *field_value(const cgam_field *f, const void *at)
     case CGAM_TYPE_BOOL: integer = *(const bool *)at; break;
     case CGAM_TYPE_INT: integer = *(const int *)at; break;
     case CGAM_TYPE_INT64: integer = *(const int64_t *)at; break;
-    default: return PyErr_Format(PyExc_SystemError, "%s: no such type", f->name);
+    default: return PyErr_Format(PyExc_SystemError, "%s: unsupported type", f->name);
     }
     if (f->kind == CGAM_CHOICE && f->type == CGAM_TYPE_INT) return word_of(f->value, integer);
     if (f->kind == CGAM_MAYBE)
@@ -274,13 +273,13 @@ static int set_field(const cgam_field *f, const char *name, PyObject *value, voi
         break;
     }
     case CGAM_TYPE_BOOL: *(bool *)at = PyObject_IsTrue(value) > 0; break;
-    default: PyErr_Format(PyExc_SystemError, "%s: no such type", f->name);
+    default: PyErr_Format(PyExc_SystemError, "%s: unsupported type", f->name);
     }
     if (f->given) *(bool *)((char *)into + f->given) = true;
     if (!PyErr_Occurred()) return 0;
     if (PyErr_ExceptionMatches(PyExc_TypeError)) {
         PyErr_Clear();
-        PyErr_Format(PyExc_TypeError, "%s: %s is expected", name,
+        PyErr_Format(PyExc_TypeError, "%s: expected %s", name,
                      f->type == CGAM_TYPE_DOUBLE ? "a number" : "an integer");
     } else if (PyErr_ExceptionMatches(PyExc_OverflowError)) {
         PyErr_Clear();
@@ -294,7 +293,7 @@ int fields_set(const cgam_field *rows, PyObject *dict, void *into)
     PyObject *key, *value;
     Py_ssize_t at = 0;
     if (!PyDict_Check(dict)) {
-        PyErr_SetString(PyExc_TypeError, "options: a dict is expected");
+        PyErr_SetString(PyExc_TypeError, "options: expected a dict");
         return -1;
     }
     while (PyDict_Next(dict, &at, &key, &value)) {

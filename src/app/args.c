@@ -336,7 +336,7 @@ static cgam_status set_json(cgam_args *args, slot *s, const json_t *value)
     if (json_is_null(value)) return CGAM_OK;
     if (p->kind == CGAM_FLAG || (p->bare && json_is_boolean(value))) {
         if (!json_is_boolean(value))
-            return cgam_fail(args->env, CGAM_E_ARG, "%s: true or false is expected", p->name);
+            return cgam_fail(args->env, CGAM_E_ARG, "%s: expected true or false", p->name);
         return json_is_true(value) ? set_value(args, s, NULL) : CGAM_OK;
     }
     if (p->writes && json_is_false(value) &&
@@ -349,8 +349,8 @@ static cgam_status set_json(cgam_args *args, slot *s, const json_t *value)
     for (size_t i = 0; i < (array ? json_array_size(value) : 1) && status == CGAM_OK; i++) {
         const char *word = json_word(array ? json_array_get(value, i) : value, room, sizeof room);
         if (!word)
-            return cgam_fail(args->env, CGAM_E_ARG, "%s: a number or text%s is expected", p->name,
-                             is_list(p) || p->many ? ", or an array of these," : "");
+            return cgam_fail(args->env, CGAM_E_ARG, "%s: expected a number or text%s", p->name,
+                             is_list(p) || p->many ? ", or an array of these" : "");
         if (!array || !is_list(p)) {
             status = set_value(args, s, word);
             continue;
@@ -370,7 +370,7 @@ cgam_status cgam_args_json(cgam_env *env, const cgam_verb *verb, json_t *object,
     cgam_args *args;
     cgam_status status = new_args(env, verb, &args);
     if (status == CGAM_OK && !json_is_object(object))
-        status = cgam_fail(env, CGAM_E_ARG, "parameters are expected as one JSON object");
+        status = cgam_fail(env, CGAM_E_ARG, "expected the parameters as one JSON object");
     void *it = json_object_iter(object);
     for (; it && status == CGAM_OK; it = json_object_iter_next(object, it)) {
         const char *name = json_object_iter_key(it);

@@ -27,8 +27,8 @@ static cgam_status check_cpu(cgam_env *env)
         size_t end = strlen(usable);
         if (cpu->usable()) snprintf(usable + end, sizeof usable - end, ", %s", cpu->name);
     }
-    return cgam_fail(env, CGAM_E_ARG, "CGAM_CPU is '%.40s', this CPU runs one of %s", wish,
-                     usable + 2);
+    return cgam_fail(env, CGAM_E_ARG, "CGAM_CPU: invalid value '%.40s' (valid on this CPU: %s)",
+                     wish, usable + 2);
 }
 
 void cgam_call_abandon(const cgam_call *call)

@@ -25,7 +25,7 @@ cgam_status cgam_input_bank(cgam_call *call, cgam_bank **out)
         !cgam_shelf_has(call->shelf, path)) { /* banks of the shelf are normalised already */
         int64_t seed = 1;
         if (path[prefix] && (!cgam_text_is_int(path + prefix, &seed) || seed < 0))
-            return cgam_fail(call->env, CGAM_E_ARG, "bank %s: a seed is expected after the colon",
+            return cgam_fail(call->env, CGAM_E_ARG, "bank %s: expected a seed after the colon",
                              path);
         return cgam_demo_bank(call->env, (uint64_t)seed, out);
     }
@@ -162,13 +162,13 @@ cgam_status cgam_input_check_answer(cgam_call *call, int64_t queries, int64_t ea
 {
     if (call->queries_max > 0 && queries > call->queries_max)
         return cgam_fail(call->env, CGAM_E_ARG,
-                         "%lld vectors are too many: a request may have %lld (max-queries)",
+                         "too many vectors: %lld (limit for one request: %lld, set by max-queries)",
                          (long long)queries, (long long)call->queries_max);
     if (call->rows_max > 0 && each > call->rows_max / (queries > 0 ? queries : 1))
-        return cgam_fail(call->env, CGAM_E_ARG,
-                         "%lld rows for each of %lld queries are too many: an answer may have %lld "
-                         "(max-rows)",
-                         (long long)each, (long long)queries, (long long)call->rows_max);
+        return cgam_fail(
+            call->env, CGAM_E_ARG,
+            "too many rows: %lld for each of %lld queries (limit for one answer: %lld, set by max-rows)",
+            (long long)each, (long long)queries, (long long)call->rows_max);
     return CGAM_OK;
 }
 
@@ -179,9 +179,8 @@ cgam_status cgam_input_matrix(cgam_env *env, const char *path, cgam_matrix *out)
     cgam_status status = cgam_array_open(env, path, &array);
     if (status != CGAM_OK) return status;
     if (array.ndim != 1 && array.ndim != 2)
-        status =
-            cgam_fail(env, CGAM_E_SHAPE, "%s: 1 or 2 dimensions are expected, this array has %d",
-                      path, array.ndim);
+        status = cgam_fail(env, CGAM_E_SHAPE, "%s: expected 1 or 2 dimensions, the array has %d",
+                           path, array.ndim);
     else if (array.size == 0) status = cgam_fail(env, CGAM_E_SHAPE, "%s: the array is empty", path);
     if (status == CGAM_OK) {
         out->vector = array.ndim == 1;
@@ -207,10 +206,10 @@ cgam_status cgam_input_option(cgam_call *call, const cgam_bank *bank, const char
     if (!text) return CGAM_OK;
     cgam_status status = cgam_input_vectors(call, bank, option, text, out);
     if (status == CGAM_OK && out->columns != d)
-        status = cgam_fail(call->env, CGAM_E_SHAPE, "%s: d = %lld, the bank has %lld", option,
+        status = cgam_fail(call->env, CGAM_E_SHAPE, "%s: d = %lld, the bank has d = %lld", option,
                            (long long)out->columns, (long long)d);
     if (status == CGAM_OK && one && out->rows != 1)
-        status = cgam_fail(call->env, CGAM_E_SHAPE, "%s: %lld rows, one is expected", option,
+        status = cgam_fail(call->env, CGAM_E_SHAPE, "%s: expected one row, got %lld", option,
                            (long long)out->rows);
     return status;
 }
@@ -224,10 +223,9 @@ cgam_status cgam_input_indices(cgam_env *env, const char *what, const char *text
     cgam_status status = number ? CGAM_OK : cgam_array_open(env, text, &array);
     if (status != CGAM_OK) return status;
     if (!number && (array.ndim > 1 || array.size != count))
-        status = cgam_fail(env, CGAM_E_SHAPE,
-                           "%s: %lld indices in %d dimensions, %lld in one are "
-                           "expected",
-                           text, (long long)array.size, array.ndim, (long long)count);
+        status =
+            cgam_fail(env, CGAM_E_SHAPE, "%s: expected %lld indices in 1 dimension, got %lld in %d",
+                      text, (long long)count, (long long)array.size, array.ndim);
     *out = status == CGAM_OK ? cgam_alloc(env, (size_t)count, sizeof **out) : NULL;
     if (status == CGAM_OK && !*out) status = cgam_fail_nomem(env, what);
     for (int64_t i = 0; i < count && status == CGAM_OK; i++) {

@@ -283,7 +283,7 @@ cgam_status cgam_lm_prompt_tokens(cgam_call *call, cgam_lm *lm, const char *syst
     if (status == CGAM_OK && *count == 0) {
         cgam_lm_tokens_free(lm, *tokens);
         *tokens = NULL;
-        status = cgam_fail(call->env, CGAM_E_ARG, "prompt: it has no tokens");
+        status = cgam_fail(call->env, CGAM_E_ARG, "prompt: has no tokens");
     }
     return status;
 }

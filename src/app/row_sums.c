@@ -45,7 +45,7 @@ static cgam_status find_row(const sums *s, const char **text, int64_t *row)
         return cgam_fail(env, CGAM_E_ARG, "%s: the name at '%.20s' %s", option, *text,
                          *at ? "is too long" : "lacks its closing quote");
     if (length == 0)
-        return cgam_fail(env, CGAM_E_ARG, "%s: a memory's number or name is expected at '%.20s'",
+        return cgam_fail(env, CGAM_E_ARG, "%s: expected a memory's number or name at '%.20s'",
                          option, *text);
     const cgam_row_names *names;
     cgam_status status = s->names(s->user, s->bank, &names);
@@ -72,7 +72,7 @@ static cgam_status add_rows(const sums *s, const char **text, double *row, doubl
             char *end;
             weight *= strtod(factor, &end);
             if (end == factor || !isfinite(weight))
-                return cgam_fail(env, CGAM_E_ARG, "%s: a factor is expected at '%.20s'", option,
+                return cgam_fail(env, CGAM_E_ARG, "%s: expected a factor at '%.20s'", option,
                                  factor);
             at = end;
         }
@@ -88,7 +88,7 @@ static cgam_status add_rows(const sums *s, const char **text, double *row, doubl
                              option, (long long)index);
     } while (*at == '+' || *at == '-');
     if (*at && *at != ';')
-        return cgam_fail(env, CGAM_E_ARG, "%s: +, -, * or ; is expected at '%.20s'", option, at);
+        return cgam_fail(env, CGAM_E_ARG, "%s: expected +, -, * or ; at '%.20s'", option, at);
     *text = at;
     return CGAM_OK;
 }

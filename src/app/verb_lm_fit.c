@@ -41,7 +41,7 @@ static cgam_status run_fit(cgam_call *call)
         return cgam_fail(call->env, CGAM_E_ARG, "dataset: at most %d tasks", SETS_MAX);
     if (sets > 1 &&
         (cgam_args_given(call->args, "labels") || cgam_args_given(call->args, "template")))
-        return cgam_fail(call->env, CGAM_E_ARG, "%s and several datasets exclude each other",
+        return cgam_fail(call->env, CGAM_E_ARG, "%s cannot be combined with several datasets",
                          cgam_args_given(call->args, "labels") ? "labels" : "template");
     return cgam_lm_run_reported(call, CGAM_LM_FIT, fit);
 }

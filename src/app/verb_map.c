@@ -247,7 +247,7 @@ static cgam_status put_flows(job *j)
     const double *at;
     int64_t given = cgam_args_reals(args, "at", &at);
     if (given != 0 && given != 2)
-        return cgam_fail(env, CGAM_E_ARG, "at: %lld numbers, x and y are expected",
+        return cgam_fail(env, CGAM_E_ARG, "at: expected two numbers, x and y; got %lld",
                          (long long)given);
     cgam_map_flow_opts flow = cgam_map_flow_opts_default();
     cgam_args_fill(args, cgam_map_flow_opts_rows, &flow);

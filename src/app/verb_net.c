@@ -290,8 +290,9 @@ static cgam_status show_net(cgam_call *call)
         bool missing = false;
         status = cgam_net_files_svg(env, &file, svg, &missing);
         if (status == CGAM_OK && missing)
-            status = cgam_fail(env, CGAM_E_NOT_FOUND,
-                               "Graphviz is not installed; --dot writes what it would draw");
+            status =
+                cgam_fail(env, CGAM_E_NOT_FOUND,
+                          "Graphviz is not installed; --dot writes its input to a file instead");
     }
     cgam_free(env, clamped);
     cgam_free(env, parts);

@@ -151,11 +151,11 @@ static cgam_status read_options(const cgam_call *call, const cgam_fitted *fitted
         if (!cgam_args_given(call->args, "lambda")) o->lambda = fitted->lambda;
     }
     if (o->entmax > 0 && cgam_args_flag(call->args, "marks"))
-        return cgam_fail(call->env, CGAM_E_ARG, "marks need activation softmax");
+        return cgam_fail(call->env, CGAM_E_ARG, "marks requires activation softmax");
     if (cgam_args_given(call->args, "beta-start") && o->mode != CGAM_ANNEAL)
-        return cgam_fail(call->env, CGAM_E_ARG, "beta-start needs mode anneal");
+        return cgam_fail(call->env, CGAM_E_ARG, "beta-start requires mode anneal");
     if (o->mode != CGAM_FLOW && (o->free_context || o->free_query))
-        return cgam_fail(call->env, CGAM_E_ARG, "free-%s needs mode flow",
+        return cgam_fail(call->env, CGAM_E_ARG, "free-%s requires mode flow",
                          o->free_context ? "context" : "query");
     return CGAM_OK;
 }

@@ -31,8 +31,8 @@ static cgam_status rows_new(cgam_env *env, const char *name, int64_t n, int64_t 
                             cgam_data_rows *out)
 {
     if (n < 1 || d < 1 || n > 100000000 || d > 100000)
-        return cgam_fail(env, CGAM_E_FORMAT, "%s: %lld rows of %lld numbers", name, (long long)n,
-                         (long long)d);
+        return cgam_fail(env, CGAM_E_FORMAT, "%s: unsupported size: %lld rows of %lld numbers",
+                         name, (long long)n, (long long)d);
     *out = (cgam_data_rows){.n = n, .d = d};
     out->x = cgam_alloc(env, (size_t)n * (size_t)d, sizeof *out->x);
     out->names = cgam_zalloc(env, (size_t)n, sizeof *out->names);
@@ -84,7 +84,7 @@ static cgam_status read_word(walk *w, char **out)
 {
     const char *from = w->at;
     *out = NULL;
-    if (!skip_char(w, '"')) return fail_at_byte(w, "a word is expected");
+    if (!skip_char(w, '"')) return fail_at_byte(w, "expected a word");
     while (w->at < w->end && *w->at != '"') w->at += *w->at == '\\' ? 2 : 1;
     if (w->at >= w->end) return fail_at_byte(w, "a word lacks its closing quote");
     w->at++;
@@ -114,10 +114,10 @@ static cgam_status read_vector(walk *w, cgam_data_rows *rows, float *x)
     }
     fine = fine && read_number(w, &norm) && skip_char(w, ',') && read_number(w, &value) &&
            skip_char(w, ']');
-    if (!fine) status = fail_at_byte(w, "numbers of a word are expected");
+    if (!fine) status = fail_at_byte(w, "expected the numbers of a word");
     /* The norm is written to eight digits. */
     else if (fabs(sqrt(square) - norm) > 1e-6 * (1 + norm))
-        status = fail_at_byte(w, "the norm is not that of the numbers");
+        status = fail_at_byte(w, "the norm does not match the numbers");
     else if (!(value >= 0) || value >= (double)rows->n || value != floor(value) ||
              rows->names[(int64_t)value])
         status = fail_at_byte(w, "a rank is missing or duplicate");
@@ -135,7 +135,7 @@ static cgam_status read_vectors(walk *w, cgam_data_rows *out)
     double n, d;
     if (!find_key(w, "\"size\":") || !read_number(w, &n) || !find_key(w, "\"dimensions\":") ||
         !read_number(w, &d) || !find_key(w, "\"vectors\":{"))
-        return fail_at_byte(w, "size, dimensions and vectors are expected");
+        return fail_at_byte(w, "expected size, dimensions and vectors");
     if (!(n >= 1 && n <= 1e8 && d >= 1 && d <= 1e5)) return fail_at_byte(w, "sizes out of range");
     cgam_status status = rows_new(w->env, w->name, (int64_t)n, (int64_t)d, out);
     if (status != CGAM_OK) return status;
@@ -162,7 +162,7 @@ cgam_status cgam_data_read_words(cgam_env *env, const char *name, const cgam_fil
     while (size > 0 && strchr(" \n\r\t", bytes[size - 1]) && bytes[size - 1]) size--;
     walk w = {env, name, bytes, bytes, bytes + size};
     if (size == 0 || bytes[0] != '{' || bytes[size - 1] != '}')
-        return fail_at_byte(&w, "one JSON object is expected");
+        return fail_at_byte(&w, "expected one JSON object");
     cgam_status status = read_vectors(&w, out);
     if (status != CGAM_OK) cgam_data_rows_free(env, out);
     return status;
@@ -187,13 +187,17 @@ cgam_status cgam_data_read_digits(cgam_env *env, const char *name, const cgam_fi
     uint64_t d = (uint64_t)big_endian(images->bytes + 8) * big_endian(images->bytes + 12);
     if (n != big_endian(labels->bytes + 4) || labels->size != LABELS_HEAD + n || d > 100000 ||
         images->size != IMAGES_HEAD + n * d)
-        return cgam_fail(env, CGAM_E_FORMAT, "%s: %llu images of %llu pixels in %zu bytes", name,
-                         (unsigned long long)n, (unsigned long long)d, images->size);
+        return cgam_fail(
+            env, CGAM_E_FORMAT,
+            "%s: %llu images of %llu pixels do not match a file of %zu bytes or its labels", name,
+            (unsigned long long)n, (unsigned long long)d, images->size);
     cgam_status status = rows_new(env, name, (int64_t)n, (int64_t)d, out);
     for (uint64_t i = 0; i < n && status == CGAM_OK; i++) {
         uint8_t digit = labels->bytes[LABELS_HEAD + i];
         const char text[2] = {(char)('0' + digit % 10), '\0'};
-        if (digit > 9) status = cgam_fail(env, CGAM_E_FORMAT, "%s: label %d", name, digit);
+        if (digit > 9)
+            status =
+                cgam_fail(env, CGAM_E_FORMAT, "%s: invalid label %d (valid: 0 to 9)", name, digit);
         else if (!(out->names[i] = cgam_strdup(env, text))) status = cgam_fail_nomem(env, name);
         for (uint64_t k = i * d; k < (i + 1) * d; k++) out->x[k] = images->bytes[IMAGES_HEAD + k];
     }
@@ -305,7 +309,7 @@ static cgam_status make_bank(cgam_env *env, const char *folder, const source *s,
     cgam_file_unmap(&labels);
     if (status == CGAM_OK && (rows.n != s->n || rows.d != s->d))
         status =
-            cgam_fail(env, CGAM_E_FORMAT, "%s: %lld x %lld, %lld x %lld was expected", s->member,
+            cgam_fail(env, CGAM_E_FORMAT, "%s: size %lld x %lld, expected %lld x %lld", s->member,
                       (long long)rows.n, (long long)rows.d, (long long)s->n, (long long)s->d);
     if (status == CGAM_OK) status = write_names(env, &rows, bank->names);
     if (status == CGAM_OK) status = write_rows(env, &rows, s->dtype, bank->rows);

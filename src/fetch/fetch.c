@@ -45,7 +45,7 @@ static cgam_status check_sha512(cgam_env *env, const char *path, const cgam_npm_
     cgam_file_unmap(&file);
     if (strcmp(text, p->sha512) == 0) return CGAM_OK;
     unlink(path);
-    return cgam_fail(env, CGAM_E_FORMAT, "%s: digest sha512-%s, sha512-%s was expected", p->spec,
+    return cgam_fail(env, CGAM_E_FORMAT, "%s: wrong digest sha512-%s, expected sha512-%s", p->spec,
                      text, p->sha512);
 }
 
@@ -57,7 +57,7 @@ static cgam_status archive_address(cgam_npm_job *d, const char *log, char *addre
     if (status != CGAM_OK) return status;
     cgam_last_line(log, address, size);
     if (strstr(address, "://")) return CGAM_OK;
-    return cgam_fail(d->env, CGAM_E_IO, "npm view %s gave no address", d->what);
+    return cgam_fail(d->env, CGAM_E_IO, "npm view %s returned no address", d->what);
 }
 
 /* Downloads into ARCHIVE.part, from its end, until it is complete. */
@@ -85,7 +85,7 @@ static cgam_status npm_pack(cgam_npm_job *d, const char *scratch, const char *lo
                           own_cache, p->spec, NULL};
     status = cgam_spawn(d->env, argv, log, report_download, d);
     if (status == CGAM_OK && rename(packed, part) != 0)
-        status = cgam_fail(d->env, CGAM_E_NOT_FOUND, "npm pack %s left no %s: %s", p->spec,
+        status = cgam_fail(d->env, CGAM_E_NOT_FOUND, "npm pack %s did not create %s: %s", p->spec,
                            p->archive, strerror(errno));
     return status;
 }
@@ -113,7 +113,7 @@ cgam_status cgam_npm_fetch(cgam_npm_job *d, const char *folder, const cgam_npm_p
     }
     if (status == CGAM_OK && p->sha512) status = check_sha512(env, part, p);
     if (status == CGAM_OK && rename(part, target) != 0)
-        status = cgam_fail(env, CGAM_E_IO, "cannot make %s: %s", target, strerror(errno));
+        status = cgam_fail(env, CGAM_E_IO, "cannot create %s: %s", target, strerror(errno));
     d->scratch = NULL;
     cgam_tree_remove(scratch);
     return status;
@@ -194,8 +194,8 @@ static cgam_status assemble(cgam_env *env, const char *folder, const char *targe
             for (int i = 0; i < MODEL_PARTS; i++)
                 if (cgam_path_join(env, folder, model_parts[i].archive, part) == CGAM_OK)
                     unlink(part);
-            status = cgam_fail(env, CGAM_E_FORMAT, "the model has digest %s, %s was expected", text,
-                               model_sha256);
+            status = cgam_fail(env, CGAM_E_FORMAT, "the model has the wrong digest %s, expected %s",
+                               text, model_sha256);
         }
     }
     if (status == CGAM_OK) return cgam_outfile_commit(out);
@@ -212,7 +212,7 @@ static cgam_status install_libraries(cgam_env *env, const char *folder)
     if (status == CGAM_OK) status = cgam_lm_runtime_path(env, to);
     if (status == CGAM_OK) status = cgam_folder_make(env, home);
     if (status == CGAM_OK && rename(from, to) != 0)
-        status = cgam_fail(env, CGAM_E_IO, "cannot make %s: %s", to, strerror(errno));
+        status = cgam_fail(env, CGAM_E_IO, "cannot create %s: %s", to, strerror(errno));
     return status;
 }
 

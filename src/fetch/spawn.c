@@ -44,7 +44,8 @@ cgam_status cgam_spawn(cgam_env *env, const char *const *argv, const char *log, 
     for (;;) {
         pid_t got = waitpid(child, &ended, WNOHANG);
         if (got == child) break;
-        if (got < 0 && errno != EINTR) return cgam_fail(env, CGAM_E_IO, "%s: lost", argv[0]);
+        if (got < 0 && errno != EINTR)
+            return cgam_fail(env, CGAM_E_IO, "%s: lost track of the process", argv[0]);
         if (status == CGAM_OK) {
             status = cgam_interrupted(env) ? CGAM_E_INTERRUPTED : tick ? tick(user) : CGAM_OK;
             if (status != CGAM_OK) kill(-child, SIGTERM);

@@ -75,13 +75,14 @@ static cgam_status parse_shape(cgam_env *env, const char *label, json_t *shape, 
     if (!json_is_array(shape)) return fail_tensor(env, label, "'shape' is not an array");
     size_t ndim = json_array_size(shape), k;
     if (ndim > CGAM_ARRAY_DIMS)
-        return cgam_fail(env, CGAM_E_UNSUPPORTED, "%s: %zu dimensions; %d are the most", label,
-                         ndim, CGAM_ARRAY_DIMS);
+        return cgam_fail(env, CGAM_E_UNSUPPORTED, "%s: %zu dimensions (at most %d)", label, ndim,
+                         CGAM_ARRAY_DIMS);
     out->layout.ndim = (int)ndim;
     json_t *n;
     json_array_foreach(shape, k, n)
     {
-        if (!json_is_integer(n)) return fail_tensor(env, label, "'shape' is not made of integers");
+        if (!json_is_integer(n))
+            return fail_tensor(env, label, "'shape' is not a list of integers");
         out->layout.shape[k] = json_integer_value(n);
     }
     return CGAM_OK;
@@ -111,7 +112,7 @@ static cgam_status parse_tensor(cgam_env *env, const char *name, json_t *entry, 
     snprintf(label, sizeof label, "%s: tensor '%.100s'", name, out->name);
     if (!json_is_object(entry)) return fail_tensor(env, label, "not an object");
     const char *type = json_string_value(json_object_get(entry, "dtype"));
-    if (!type) return fail_tensor(env, label, "'dtype' is not a text");
+    if (!type) return fail_tensor(env, label, "'dtype' is not a string");
     cgam_status status = parse_shape(env, label, json_object_get(entry, "shape"), out);
     if (status == CGAM_OK)
         status = parse_offsets(env, label, json_object_get(entry, "data_offsets"), data, out);
@@ -163,7 +164,7 @@ static cgam_status check_cover(cgam_env *env, const char *name, const cgam_tenso
                                "%s: tensor '%.100s' begins at byte %" PRIu64
                                " of the data, the one before ends at %" PRIu64 ": %s",
                                name, order[i]->name, order[i]->begin, end,
-                               order[i]->begin < end ? "an overlap" : "a hole");
+                               order[i]->begin < end ? "an overlap" : "a gap");
         end = order[i]->end;
     }
     cgam_free(env, order);
@@ -182,7 +183,7 @@ static cgam_status check_metadata(cgam_env *env, const char *name, json_t *metad
     bool texts = json_is_object(metadata);
     json_object_foreach(metadata, key, value) texts = texts && json_is_string(value);
     if (texts) return CGAM_OK;
-    return cgam_fail(env, CGAM_E_FORMAT, "%s: '__metadata__' is not an object of texts", name);
+    return cgam_fail(env, CGAM_E_FORMAT, "%s: '__metadata__' is not an object of strings", name);
 }
 
 static cgam_status read_header(cgam_env *env, const char *name, const uint8_t *bytes, size_t size,

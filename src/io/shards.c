@@ -30,7 +30,7 @@ static cgam_status add_array(cgam_env *env, const char *path, cgam_shards *out)
     status = cgam_array_reals(env, path, a);
     if (status != CGAM_OK) return status;
     if (out->count > 1 && a->shape[1] != out->d)
-        return cgam_fail(env, CGAM_E_SHAPE, "%s: d = %lld, the arrays before have %lld",
+        return cgam_fail(env, CGAM_E_SHAPE, "%s: d = %lld, the arrays before it have d = %lld",
                          cgam_path_tail(path), (long long)a->shape[1], (long long)out->d);
     if (__builtin_add_overflow(out->rows, a->shape[0], &out->rows))
         return cgam_fail(env, CGAM_E_SHAPE, "%s: too many rows", cgam_path_tail(path));

@@ -24,7 +24,8 @@ cgam_status cgam_folder_make(cgam_env *env, const char *path)
         int error = mkdir(part, 0777) == 0 ? 0 : errno;
         struct stat st;
         if (error && (stat(part, &st) != 0 || !S_ISDIR(st.st_mode)))
-            return cgam_fail(env, CGAM_E_IO, "%s: cannot make the folder: %s", cgam_path_tail(part),
+            return cgam_fail(env, CGAM_E_IO, "%s: cannot create the folder: %s",
+                             cgam_path_tail(part),
                              strerror_r(error == EEXIST ? ENOTDIR : error, text, sizeof text));
         part[i] = path[i];
     }

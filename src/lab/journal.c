@@ -56,7 +56,7 @@ static cgam_status fail_busy(cgam_journal *j)
     char *folder = cgam_strdup(j->env, slash ? j->path : ".");
     if (!folder) return cgam_fail_nomem(j->env, "progress");
     if (slash) folder[slash - j->path] = '\0';
-    cgam_status status = cgam_fail(j->env, CGAM_E_IO, "%s: another run is at work in this folder",
+    cgam_status status = cgam_fail(j->env, CGAM_E_IO, "%s: another run is using this folder",
                                    cgam_path_tail(folder));
     cgam_free(j->env, folder);
     return status;

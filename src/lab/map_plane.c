@@ -65,7 +65,7 @@ static cgam_status orthonormalise(const cgam_bank *bank, cgam_plane *out)
         plane = left > ON_A_LINE * (k ? 0.5 : b);
         if (plane) cblas_dscal(d, 1 / left, out->e2, 1);
     }
-    return plane ? CGAM_OK : cgam_fail(bank->env, CGAM_E_ARG, "these memories span no plane");
+    return plane ? CGAM_OK : cgam_fail(bank->env, CGAM_E_ARG, "these memories do not span a plane");
 }
 
 static cgam_status plane_through(const cgam_bank *bank, int64_t count, const int64_t *index,

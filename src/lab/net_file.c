@@ -150,7 +150,10 @@ static cgam_status read_clamp(const cgam_reader *r, const cgam_place *at, const 
                                           &held, &out->from, &out->to);
     if (status == CGAM_OK) status = cgam_read_layer_name(r, &layer, net, name, &out->layer);
     if (status == CGAM_OK && !(out->from >= 0 && out->to > out->from))
-        status = cgam_reader_fail(r, at, CGAM_E_FORMAT, "from %g to %g", out->from, out->to);
+        status =
+            cgam_reader_fail(r, at, CGAM_E_FORMAT,
+                             "from is %g and to is %g; from must be 0 or more, and to above from",
+                             out->from, out->to);
     if (status != CGAM_OK || !held) return status;
     status = cgam_read_numbers(r, &here, held, net->layer[out->layer].size, values);
     out->value = *values;
@@ -228,8 +231,8 @@ static cgam_status read_flow(const cgam_reader *r, const json_t *value, cgam_net
         status = cgam_read_layer_name(r, &watch, file->net, watched, &f->watch);
     if (status == CGAM_OK) status = read_stop(r, &stop, stops, &f->stop);
     if (status == CGAM_OK && f->max_steps < 1)
-        status =
-            cgam_reader_fail(r, &at, CGAM_E_FORMAT, "max_steps is %lld", (long long)f->max_steps);
+        status = cgam_reader_fail(r, &at, CGAM_E_FORMAT, "max_steps is %lld, it must be at least 1",
+                                  (long long)f->max_steps);
     if (status == CGAM_OK && (f->stop & CGAM_EVENT_WINNER) && f->watch < 0)
         status = cgam_reader_fail(r, &stop, CGAM_E_FORMAT,
                                   "stop at a winner requires 'watch', "

@@ -177,7 +177,8 @@ static cgam_status read_attention(draft *d)
         int64_t dy = y->ndim > 0 ? y->shape[y->ndim - 1] : 1;
         if (o.width < 1 || o.width > 1 << 20 || o.heads < 1 || o.heads > 1 << 16 ||
             o.heads * o.width > (INT64_C(1) << 40) / (dx > dy ? dx : dy))
-            return cgam_reader_fail(d->r, d->at, CGAM_E_FORMAT, "%lld heads of width %lld",
+            return cgam_reader_fail(d->r, d->at, CGAM_E_FORMAT,
+                                    "unsupported size: %lld heads of width %lld",
                                     (long long)o.heads, (long long)o.width);
         status = read_numbers(d, "query_weights", d->query_weights, o.heads * o.width * dx, &WQ);
         if (status == CGAM_OK)

@@ -352,7 +352,7 @@ cgam_status cgam_extract_fill(const cgam_reader *r, const cgam_place *at, cgam_e
     *out = NULL;
     bool lone = e->ndim == 0;
     if (!lone && e->size != size)
-        return cgam_reader_fail(r, at, CGAM_E_SHAPE, "%lld numbers, expected %lld",
+        return cgam_reader_fail(r, at, CGAM_E_SHAPE, "holds %lld numbers, expected %lld",
                                 (long long)e->size, (long long)size);
     cgam_status status = widen_file(r, at, e);
     if (status != CGAM_OK) return status;

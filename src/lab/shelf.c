@@ -122,7 +122,7 @@ cgam_status cgam_shelf_name(cgam_shelf *shelf, const char *name, cgam_row_names 
         status = cgam_fail(shelf->env, CGAM_E_ARG, "names: %s %s", name,
                            s ? "already has names" : "is not a bank");
     else if (count != n)
-        status = cgam_fail(shelf->env, CGAM_E_SHAPE, "names: %lld names, memories of %s are %lld",
+        status = cgam_fail(shelf->env, CGAM_E_SHAPE, "names: %lld names, but %s has %lld memories",
                            count, name, n);
     if (status == CGAM_OK) s->names = names;
     else cgam_row_names_free(names);

@@ -14,7 +14,8 @@ cgam_status cgam_cache_path(cgam_env *env, const char *name, char path[CGAM_PATH
     if (cache && cache[0] == '/') length = snprintf(folder, sizeof folder, "%s/cgam", cache);
     else if (home && home[0]) length = snprintf(folder, sizeof folder, "%s/.cache/cgam", home);
     if (length < 0)
-        return cgam_fail(env, CGAM_E_NOT_FOUND, "no cache: XDG_CACHE_HOME and HOME are not set");
+        return cgam_fail(env, CGAM_E_NOT_FOUND,
+                         "no folder for the cache: set XDG_CACHE_HOME or HOME");
     if (length >= CGAM_PATH_ROOM) return cgam_fail(env, CGAM_E_ARG, "the cache's path is too long");
     return cgam_path_join(env, folder, name, path);
 }

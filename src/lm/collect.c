@@ -213,10 +213,9 @@ cgam_status cgam_lm_collect(cgam_lm *lm, cgam_store *store, int64_t count,
         return cgam_fail(env, CGAM_E_ARG, "states are stored as f32, f16 or bf16, not %s",
                          cgam_word(cgam_dtype_words, o.dtype));
     if (store && (o.capture.edits.count > 0 || o.capture.edits_each))
-        return cgam_fail(env, CGAM_E_ARG,
-                         "a store keeps states of the model as it is, without edits");
+        return cgam_fail(env, CGAM_E_ARG, "states computed with edits cannot be stored");
     if (o.all_tokens && !store)
-        return cgam_fail(env, CGAM_E_ARG, "states of all tokens are collected in a store");
+        return cgam_fail(env, CGAM_E_ARG, "states of all tokens require a store");
     c.key = (cgam_state_key){.exact = o.capture.exact, .dtype = o.dtype, .model = ""};
     cgam_status status = store ? cgam_store_model(store, lm) : CGAM_OK;
     if (status == CGAM_OK && store) status = cgam_lm_sha256(lm, &c.key.model);
@@ -345,7 +344,7 @@ cgam_status cgam_lm_states_write(cgam_lm *lm, int64_t count, const cgam_lm_promp
                 .width = info.width,
                 .all_tokens = o.all_tokens};
     if (count < 1 || count > PROMPTS_MAX)
-        return cgam_fail(env, CGAM_E_ARG, "states of %lld prompts: 1 to %d are possible",
+        return cgam_fail(env, CGAM_E_ARG, "%lld prompts; their number must be from 1 to %d",
                          (long long)count, PROMPTS_MAX);
     if (o.all_tokens && count > 1 && cgam_path_ends(path, ".npy"))
         return cgam_fail(env, CGAM_E_ARG,

@@ -267,18 +267,19 @@ static bool is_nothing(const cgam_lm_edit *e, int64_t width)
 static cgam_status check_edit(cgam_env *env, const cgam_lm_info *info, const cgam_lm_edit *e)
 {
     if (e->layer < 0 || e->layer > info->layers)
-        return cgam_fail(env, CGAM_E_ARG, "an edit at layer %lld: the model has 0 to %lld",
+        return cgam_fail(env, CGAM_E_ARG, "edit: no layer %lld (valid: 0 to %lld)",
                          (long long)e->layer, (long long)info->layers);
     if (!e->vector)
-        return cgam_fail(env, CGAM_E_ARG, "an edit at layer %lld without a vector",
+        return cgam_fail(env, CGAM_E_ARG, "edit at layer %lld: its vector is missing",
                          (long long)e->layer);
     if (!isfinite(e->scale) || !isfinite((float)e->scale))
-        return cgam_fail(env, CGAM_E_ARG, "an edit of scale %g", e->scale);
+        return cgam_fail(env, CGAM_E_ARG, "edit: scale is %g, it must be finite in f32", e->scale);
     for (int64_t j = 0; j < info->width; j++)
         if (!isfinite(e->vector[j]))
-            return cgam_fail(env, CGAM_E_ARG,
-                             "an edit at layer %lld: number %lld of its vector is %g",
-                             (long long)e->layer, (long long)j, (double)e->vector[j]);
+            return cgam_fail(
+                env, CGAM_E_ARG,
+                "edit at layer %lld: number %lld of its vector is %g, it must be finite",
+                (long long)e->layer, (long long)j, (double)e->vector[j]);
     return CGAM_OK;
 }
 
@@ -298,10 +299,11 @@ static cgam_status place_edit(cgam_env *env, const cgam_lm_edit *e, int64_t prom
         from = e->from < 0 ? e->from + length : e->from;
         to = e->to < 0 ? e->to + length : e->to;
         if (from < 0 || to < from || to >= length + more)
-            return cgam_fail(env, CGAM_E_ARG,
-                             "an edit at tokens %lld to %lld: prompt %lld has %lld tokens%s",
-                             (long long)e->from, (long long)e->to, (long long)prompt,
-                             (long long)length, more > 0 ? after : "");
+            return cgam_fail(
+                env, CGAM_E_ARG,
+                "edit: tokens %lld to %lld are outside prompt %lld, which has %lld tokens%s",
+                (long long)e->from, (long long)e->to, (long long)prompt, (long long)length,
+                more > 0 ? after : "");
         break;
     }
     *out =

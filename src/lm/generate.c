@@ -236,7 +236,7 @@ static cgam_status check_opts(cgam_env *env, const cgam_lm_generate_opts *o)
 {
     enum { TOKENS_MAX = 1 << 20 };
     if (o->max_tokens < 1 || o->max_tokens > TOKENS_MAX)
-        return cgam_fail(env, CGAM_E_ARG, "max-tokens is %lld: 1 to %d are possible",
+        return cgam_fail(env, CGAM_E_ARG, "max-tokens is %lld, it must be from 1 to %d",
                          (long long)o->max_tokens, TOKENS_MAX);
     if (!(o->temperature >= 0) || !isfinite(o->temperature))
         return cgam_fail(env, CGAM_E_ARG, "temperature is %g, it must be 0 or more",

@@ -302,7 +302,7 @@ static cgam_status place_tensors(const reader *r)
         cgam_gguf_tensor *t = &r->out->tensors[i];
         if (t->begin % r->align != 0)
             return cgam_fail(r->env, CGAM_E_FORMAT,
-                             "%s: tensor '%s' begins between two multiples of %" PRIu64, r->name,
+                             "%s: tensor '%s' does not begin at a multiple of %" PRIu64, r->name,
                              t->name, r->align);
         if (data > r->size || t->begin > r->size - data || t->bytes > r->size - data - t->begin)
             return cgam_fail(r->env, CGAM_E_FORMAT,

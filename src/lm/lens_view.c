@@ -60,7 +60,7 @@ cgam_status cgam_lens_look(const cgam_lens *lens, cgam_lens_kind kind, int64_t l
     int64_t n = lens->vocab;
     bool other = kind != CGAM_LENS_NORM && cgam_lens_has_norm(lens);
     if (layers < 1 || top < 1 || top > n)
-        return cgam_fail(env, CGAM_E_ARG, "top is %lld, 1 to %lld are possible", (long long)top,
+        return cgam_fail(env, CGAM_E_ARG, "top is %lld, it must be from 1 to %lld", (long long)top,
                          (long long)n);
     float *scores = cgam_alloc(env, (size_t)((layers + 1) * n), sizeof *scores);
     if (!scores) return cgam_fail_nomem(env, "scores");
@@ -124,7 +124,7 @@ cgam_status cgam_lens_view_make(cgam_lm *lm, const cgam_lens *lens, const char *
     cgam_lm_prompt prompt = {0};
     *out = (cgam_lens_view){.layers = cgam_lm_describe(lm).layers + 1, .top = o.top};
     if (o.top < 1 || o.top > lens->vocab)
-        return cgam_fail(env, CGAM_E_ARG, "top is %lld, the vocabulary has %lld words",
+        return cgam_fail(env, CGAM_E_ARG, "top is %lld, it must be from 1 to %lld",
                          (long long)o.top, (long long)lens->vocab);
     cgam_status status = cgam_lm_tokenize(lm, text, true, &tokens, &prompt.count);
     if (status == CGAM_OK && prompt.count == 0)

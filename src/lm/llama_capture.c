@@ -57,8 +57,8 @@ static cgam_status check_tokens(cgam_lm *lm, const char *what, int64_t which, in
 {
     for (int64_t k = 0; k < count; k++)
         if (tokens[k] < 0 || tokens[k] >= lm->info.vocab)
-            return cgam_fail(lm->env, CGAM_E_ARG, "%s %lld: token %d is not one of %lld", what,
-                             (long long)which, tokens[k], (long long)lm->info.vocab);
+            return cgam_fail(lm->env, CGAM_E_ARG, "%s %lld: no token %d (the vocabulary has %lld)",
+                             what, (long long)which, tokens[k], (long long)lm->info.vocab);
     return CGAM_OK;
 }
 
@@ -69,9 +69,9 @@ cgam_status cgam_prompts_check(cgam_lm *lm, int64_t count, const cgam_lm_prompt 
         if (prompts[i].count < 1)
             return cgam_fail(lm->env, CGAM_E_ARG, "text %lld has no tokens", (long long)i);
         if (prompts[i].count > lm->info.context)
-            return cgam_fail(lm->env, CGAM_E_ARG,
-                             "text %lld has %lld tokens, the model's context is %lld", (long long)i,
-                             (long long)prompts[i].count, (long long)lm->info.context);
+            return cgam_fail(
+                lm->env, CGAM_E_ARG, "text %lld has %lld tokens, the model's context holds %lld",
+                (long long)i, (long long)prompts[i].count, (long long)lm->info.context);
         status = check_tokens(lm, "prompt", i, prompts[i].count, prompts[i].tokens);
     }
     return status;
@@ -93,7 +93,7 @@ static cgam_status not_finite(const cgam_lm *lm)
 {
     return cgam_fail(
         lm->env, CGAM_E_VALUE,
-        "%s computes numbers that are not finite: it is damaged, or what was put into it is too large",
+        "%s computes numbers that are not finite: the model is damaged, or an edit is too large",
         lm->info.file);
 }
 
@@ -358,7 +358,8 @@ static cgam_status choose_batch(const cgam_running *r, int64_t *tokens)
     const double work = cgam_cpu_best()->split ? 2e12 : 6e11;
     const cgam_lm_capture_opts *o = &r->opts->run;
     if (o->batch_tokens < 0 || o->batch_tokens > BATCH_MAX)
-        return cgam_fail(r->lm->env, CGAM_E_ARG, "batches of %lld tokens: 1 to %d are possible",
+        return cgam_fail(r->lm->env, CGAM_E_ARG,
+                         "batch_tokens is %lld, it must be from 0 (default) to %d",
                          (long long)o->batch_tokens, BATCH_MAX);
     *tokens = o->batch_tokens > 0 ? o->batch_tokens : BATCH;
     if (o->batch_tokens == 0 && o->exact) {
@@ -433,13 +434,15 @@ static cgam_status check_wanted(cgam_lm *lm, int64_t count, const cgam_lm_prompt
     for (int64_t i = 0; i < o->layers_count && o->layers; i++)
         if (o->layers[i] < 0 || o->layers[i] > lm->info.layers ||
             (i > 0 && o->layers[i] <= o->layers[i - 1]))
-            return cgam_fail(lm->env, CGAM_E_ARG,
-                             "layer %lld: layers are 0 to %lld, each once, in rising order",
-                             (long long)o->layers[i], (long long)lm->info.layers);
+            return cgam_fail(
+                lm->env, CGAM_E_ARG,
+                "layer %lld: layers must be from 0 to %lld, each once, in rising order",
+                (long long)o->layers[i], (long long)lm->info.layers);
     for (int64_t i = 0; i < count; i++) {
         int64_t from = o->from ? o->from[i] : 0, own = o->prompt_tokens ? o->prompt_tokens[i] : 1;
         if (from < 0 || from >= prompts[i].count || own < 1 || own > prompts[i].count)
-            return cgam_fail(lm->env, CGAM_E_ARG, "token %lld of prompt %lld: it has %lld tokens",
+            return cgam_fail(lm->env, CGAM_E_ARG,
+                             "no token %lld in prompt %lld, which has %lld tokens",
                              (long long)(from < 0 || from >= prompts[i].count ? from : own),
                              (long long)i, (long long)prompts[i].count);
     }
@@ -479,7 +482,7 @@ cgam_status cgam_lm_capture(cgam_lm *lm, int64_t count, const cgam_lm_prompt *pr
     cgam_lm_observe_opts o = cgam_lm_observe_opts_default();
     if (opts) o.run = *opts;
     if (o.run.exact && o.run.no_states)
-        return cgam_fail(lm->env, CGAM_E_ARG, "exact and no_states exclude each other");
+        return cgam_fail(lm->env, CGAM_E_ARG, "exact and no_states cannot be combined");
     o.states = !o.run.no_states;
     return observe_prompts((cgam_running){
         .lm = lm, .prompts = prompts, .count = count, .opts = &o, .last = sink, .user = user});
@@ -499,16 +502,16 @@ cgam_status cgam_lm_score(cgam_lm *lm, int64_t count, const cgam_lm_prompt *prom
     for (int64_t c = 0; c < candidates && status == CGAM_OK; c++) {
         int64_t p = candidate[c].prompt, n = candidate[c].length;
         if (p < 0 || p >= count || (c > 0 && p < candidate[c - 1].prompt))
-            status = cgam_fail(env, CGAM_E_ARG,
-                               "candidate %lld is of prompt %lld: they come in the "
-                               "order of the %lld prompts",
-                               (long long)c, (long long)p, (long long)count);
+            status = cgam_fail(
+                env, CGAM_E_ARG,
+                "candidate %lld belongs to prompt %lld; candidates must be in the order of the %lld prompts",
+                (long long)c, (long long)p, (long long)count);
         else if (n < 1 || n > lm->info.context - prompts[p].count)
-            status = cgam_fail(env, CGAM_E_ARG,
-                               "candidate %lld has %lld tokens after a prompt of %lld, the model's "
-                               "context is %lld",
-                               (long long)c, (long long)n, (long long)prompts[p].count,
-                               (long long)lm->info.context);
+            status = cgam_fail(
+                env, CGAM_E_ARG,
+                "candidate %lld has %lld tokens after a prompt of %lld, the model's context holds %lld",
+                (long long)c, (long long)n, (long long)prompts[p].count,
+                (long long)lm->info.context);
         else status = check_tokens(lm, "candidate", c, n, candidate[c].tokens);
         if (status == CGAM_OK) first[p + 1]++;
     }

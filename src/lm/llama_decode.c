@@ -104,10 +104,11 @@ static bool on_tensor(struct ggml_tensor *t, bool ask, void *user)
     if (!kept && !edited) return true;
     if (t->type != GGML_TYPE_F32 || t->ne[0] != d->lm->info.width || t->ne[2] != 1 ||
         t->ne[3] != 1 || (t->ne[1] != d->tokens && t->ne[1] != d->outputs)) {
-        d->status = cgam_fail(d->lm->env, CGAM_E_UNSUPPORTED,
-                              "libllama's %s is %lld x %lld for %lld tokens with %lld outputs",
-                              t->name, (long long)t->ne[0], (long long)t->ne[1],
-                              (long long)d->tokens, (long long)d->outputs);
+        d->status = cgam_fail(
+            d->lm->env, CGAM_E_UNSUPPORTED,
+            "libllama: %s has the unexpected size %lld x %lld, for %lld tokens with %lld outputs",
+            t->name, (long long)t->ne[0], (long long)t->ne[1], (long long)d->tokens,
+            (long long)d->outputs);
         return false;
     }
     if (edited) edit_tensor(d, layer, t);
@@ -136,8 +137,7 @@ static cgam_status check_norm(const cgam_decoder *d)
     if (sqrt(off) <= 1e-3 * sqrt(size)) return CGAM_OK;
     return cgam_fail(
         d->lm->env, CGAM_E_UNSUPPORTED,
-        "the last layer of this %s model is not what its final norm reads: off by %.3g "
-        "of it",
+        "the final norm of this %s model does not read the output of its last layer (relative difference %.3g)",
         d->lm->info.architecture, sqrt(off / size));
 }
 
@@ -249,7 +249,8 @@ cgam_status cgam_decoder_open(cgam_lm *lm, const cgam_decoder_opts *opts, cgam_d
     cgam_llama_complaint_reset();
     d->context = f->llama_init_from_model(lm->model, p);
     if (!d->context)
-        return cgam_fail(env, CGAM_E_INTERNAL, "libllama gives no context of %lld tokens: %s",
+        return cgam_fail(env, CGAM_E_INTERNAL,
+                         "libllama cannot create a context of %lld tokens: %s",
                          (long long)d->o.cells, cgam_llama_complaint());
     status = set_adapter(d);
     if (status == CGAM_OK && d->o.plan && d->o.plan->any && d->o.plan->layer[0])
@@ -281,7 +282,7 @@ static cgam_status check_shown(const cgam_decoder *d)
         bool needed = (d->wanted && d->slot[l] >= 0) || (plan && plan->any && plan->layer[l]);
         if (needed && !d->shown[l])
             return cgam_fail(d->lm->env, CGAM_E_UNSUPPORTED,
-                             "libllama did not show layer %lld of this %s model", (long long)l,
+                             "libllama did not report layer %lld of this %s model", (long long)l,
                              info->architecture);
     }
     return d->wanted ? check_norm(d) : CGAM_OK;
@@ -315,7 +316,8 @@ static cgam_status decode_piece(cgam_decoder *d, int64_t from, int64_t tokens)
     if (d->status != CGAM_OK) return d->status;
     if (code != 0 && cgam_interrupted(d->lm->env)) return CGAM_E_INTERRUPTED;
     if (code != 0)
-        return cgam_fail(d->lm->env, CGAM_E_INTERNAL, "libllama: decoding %lld tokens gave %d: %s",
+        return cgam_fail(d->lm->env, CGAM_E_INTERNAL,
+                         "libllama: decoding %lld tokens failed with code %d: %s",
                          (long long)tokens, code, cgam_llama_complaint());
     return check_shown(d);
 }

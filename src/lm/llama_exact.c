@@ -53,7 +53,8 @@ static cgam_status read_shape(const cgam_lm *lm, cgam_exact_shape *s)
     if (s->heads_kv < 1 || s->heads % s->heads_kv != 0 || s->head < 2 || s->head % 2 != 0 ||
         value != s->head || rotary != s->head)
         return cgam_fail(
-            env, CGAM_E_UNSUPPORTED, "exact: %lld heads on %lld of %lld numbers, %lld turned",
+            env, CGAM_E_UNSUPPORTED,
+            "exact does not support these heads: %lld over %lld of size %lld, %lld of it rotated",
             (long long)s->heads, (long long)s->heads_kv, (long long)s->head, (long long)rotary);
     return CGAM_OK;
 }
@@ -186,9 +187,9 @@ static cgam_status multiply_weights(cgam_exact *p, int64_t layer, const float *x
         cgam_status status = cgam_weights_find(p->lm, name, w);
         if (status != CGAM_OK) return status;
         if (w->rows != m[i].rows || w->columns != columns)
-            return cgam_fail(p->lm->env, CGAM_E_FORMAT,
-                             "%s is %lld x %lld, %lld x %lld is expected", name, (long long)w->rows,
-                             (long long)w->columns, (long long)m[i].rows, (long long)columns);
+            return cgam_fail(p->lm->env, CGAM_E_FORMAT, "%s is %lld x %lld, expected %lld x %lld",
+                             name, (long long)w->rows, (long long)w->columns, (long long)m[i].rows,
+                             (long long)columns);
         to[i].y = m[i].y;
     }
     return multiply_all(&(products){p, p->tokens, x, to, 0, add}, matrices);
@@ -256,7 +257,7 @@ static cgam_status norm_rows(cgam_exact *p, const char *part, int64_t layer)
     if (status != CGAM_OK) return status;
     int64_t d = p->s.width;
     if (w.columns != d || w.rows != 1)
-        return cgam_fail(p->lm->env, CGAM_E_FORMAT, "%s has %lld gains, %lld are expected", name,
+        return cgam_fail(p->lm->env, CGAM_E_FORMAT, "%s has %lld gains, expected %lld", name,
                          (long long)w.columns, (long long)d);
     cgam_weights_get(&w, 0, 1, p->gain);
     return lay_out(p, p->tokens, p->n, d, make_normed);
@@ -452,8 +453,9 @@ cgam_status cgam_exact_new(cgam_exact *p, cgam_lm *lm, int64_t tokens, int64_t s
     if (cgam_gguf_tensor_find(&lm->gguf, "rope_freqs.weight")) {
         status = cgam_weights_find(lm, "rope_freqs.weight", &w);
         if (status == CGAM_OK && w.columns != p->s.head / 2)
-            status = cgam_fail(env, CGAM_E_FORMAT, "rope_freqs.weight has %lld factors for %lld",
-                               (long long)w.columns, (long long)p->s.head / 2);
+            status =
+                cgam_fail(env, CGAM_E_FORMAT, "rope_freqs.weight has %lld factors, expected %lld",
+                          (long long)w.columns, (long long)p->s.head / 2);
         if (status == CGAM_OK) cgam_weights_get(&w, 0, 1, p->rope_factors);
         p->factors = p->rope_factors;
     }

@@ -393,7 +393,7 @@ cgam_status cgam_lm_chat_text(cgam_lm *lm, int64_t count, const cgam_lm_message 
     if (!form)
         return cgam_fail(lm->env, CGAM_E_UNSUPPORTED, "%s: the model has no chat template",
                          cgam_path_tail(lm->path));
-    if (count < 1) return cgam_fail(lm->env, CGAM_E_ARG, "a chat without messages");
+    if (count < 1) return cgam_fail(lm->env, CGAM_E_ARG, "the chat has no messages");
     struct llama_chat_message *chat = cgam_alloc(lm->env, (size_t)count, sizeof *chat);
     if (!chat) return cgam_fail_nomem(lm->env, "a chat");
     for (int64_t i = 0; i < count; i++) {

@@ -139,7 +139,8 @@ static cgam_status load_library(cgam_env *env)
     if (p.n_ctx != 512 || p.n_seq_max != 1 || p.type_k != GGML_TYPE_F16 ||
         p.type_v != GGML_TYPE_F16 || p.cb_eval || m.vocab_only || m.progress_callback) {
         dlclose(handle);
-        return cgam_fail(env, CGAM_E_UNSUPPORTED, "%s does not fit the llama.h cgam was built with",
+        return cgam_fail(env, CGAM_E_UNSUPPORTED,
+                         "%s does not match the llama.h that cgam was built with",
                          cgam_path_tail(library));
     }
     hear_last_words(&t, handle);

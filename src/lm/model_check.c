@@ -48,7 +48,7 @@ static const cgam_gguf_value *array_of(const vocabulary *v, const char *key, cga
     snprintf(name, sizeof name, "tokenizer.ggml.%s", key);
     const cgam_gguf_value *value = cgam_gguf_find(v->g, name);
     if (!value || (value->array && value->kind == kind)) return value;
-    *status = reject_tokens(v, key, "an array of another type");
+    *status = reject_tokens(v, key, "expected an array of another type");
     return NULL;
 }
 
@@ -123,7 +123,7 @@ static cgam_status check_tokens(vocabulary *v)
     if (status != CGAM_OK) return status;
     if (!tokens) return v->reading == UNKNOWN ? CGAM_OK : reject_tokens(v, "tokens", "missing");
     if (tokens->count == 0 || tokens->count > TOKENS_MAX)
-        return reject_tokens(v, "tokens", "none, or more than can be");
+        return reject_tokens(v, "tokens", "empty, or too many");
     v->count = tokens->count;
     v->text = cgam_alloc(v->env, v->count, sizeof *v->text);
     if (!v->text) return cgam_fail_nomem(v->env, v->name);
@@ -133,7 +133,7 @@ static cgam_status check_tokens(vocabulary *v)
         int byte = byte_of(text);
         if (v->reading == UNKNOWN) continue;
         if (memchr(text.at, 0, text.length) && text.length > 1)
-            return reject_token(v, "tokens", i, "has a zero in it");
+            return reject_token(v, "tokens", i, "contains a zero byte");
         if (!is_utf8(text) && text.length > 1) return reject_token(v, "tokens", i, "is not UTF-8");
         if (byte < 0 && text.length == 1) byte = (unsigned char)text.at[0];
         if (byte >= 0) v->byte[byte] = true;
@@ -147,7 +147,7 @@ static const cgam_gguf_value *array_of_tokens(const vocabulary *v, const char *k
 {
     const cgam_gguf_value *value = array_of(v, key, kind, status);
     if (*status == CGAM_OK && value && value->count != v->count)
-        *status = reject_tokens(v, key, "not as many as tokens");
+        *status = reject_tokens(v, key, "its length differs from the number of tokens");
     return value;
 }
 
@@ -160,10 +160,10 @@ static cgam_status check_types(const vocabulary *v)
         if (type < 0 || type > TYPE_BYTE)
             status = reject_token(v, "token_type", i, "is not a token type");
         else if (type == TYPE_BYTE && v->reading == WHOLE_WORDS)
-            status =
-                reject_token(v, "token_type", i, "says byte, which this tokenizer has none of");
+            status = reject_token(v, "token_type", i,
+                                  "has type byte, which this tokenizer does not have");
         else if (type == TYPE_BYTE && v->reading != UNKNOWN && byte_of(v->text[i]) < 0)
-            status = reject_token(v, "token_type", i, "says byte, and the token is none");
+            status = reject_token(v, "token_type", i, "has type byte, but the token is not a byte");
     }
     return status;
 }
@@ -179,7 +179,7 @@ static cgam_status check_merges(const vocabulary *v)
     for (uint64_t i = 0; merges && i < merges->count && status == CGAM_OK; i++) {
         cgam_gguf_text text = cgam_gguf_next(&at);
         const char *blank = text.length > 2 ? memchr(text.at + 1, ' ', text.length - 2) : NULL;
-        if (!blank) status = reject_token(v, "merges", i, "is not a pair");
+        if (!blank) status = reject_token(v, "merges", i, "is not a pair separated by a blank");
         else if (!is_utf8(text)) status = reject_token(v, "merges", i, "is not UTF-8");
     }
     return status;
@@ -192,12 +192,12 @@ static cgam_status check_charsmap(const vocabulary *v)
     uint32_t table;
     if (!map) return CGAM_OK;
     if (!map->array || (map->kind != CGAM_GGUF_U8 && map->kind != CGAM_GGUF_I8))
-        return reject_tokens(v, "precompiled_charsmap", "an array of another type");
+        return reject_tokens(v, "precompiled_charsmap", "expected an array of another type");
     if (map->count == 0) return CGAM_OK;
     if (map->count >= sizeof table) memcpy(&table, map->items, sizeof table);
     if (map->count < sizeof table || table % 4 != 0 || table >= map->count - sizeof table ||
         map->items[map->count - 1] != 0)
-        return reject_tokens(v, "precompiled_charsmap", "another size than it says");
+        return reject_tokens(v, "precompiled_charsmap", "its size does not match its header");
     return CGAM_OK;
 }
 
@@ -227,12 +227,12 @@ static cgam_status check_vocabulary(cgam_env *env, const char *name, const cgam_
     vocabulary v = {.env = env, .name = name, .g = g};
     const cgam_gguf_value *model = cgam_gguf_find(g, "tokenizer.ggml.model");
     if (!model || model->array || model->kind != CGAM_GGUF_TEXT)
-        return reject_tokens(&v, "model", "missing, or no text");
+        return reject_tokens(&v, "model", "missing, or not a string");
     const uint8_t *at = model->items;
     cgam_gguf_text word = cgam_gguf_next(&at);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (cgam_gguf_is(word, known[i].model)) v.reading = known[i].reading;
-    if (v.reading == NONE) return reject_tokens(&v, "model", "this model has no words");
+    if (v.reading == NONE) return reject_tokens(&v, "model", "the model has no vocabulary");
     cgam_status status = check_all(&v);
     cgam_free(env, v.text);
     return status;
@@ -346,7 +346,7 @@ static cgam_status check_rule(const model_checking *c, const struct rule *rule)
     for (uint64_t i = 0; i < v->count; i++) {
         double x = cgam_gguf_number(v, i);
         if (!(x >= rule->min && x <= rule->max))
-            return cgam_fail(c->env, CGAM_E_FORMAT, "%s: %s.%s is %g, %g to %g is expected",
+            return cgam_fail(c->env, CGAM_E_FORMAT, "%s: %s.%s is %g, it must be from %g to %g",
                              c->name, c->g->architecture, rule->key, x, rule->min, rule->max);
     }
     return CGAM_OK;
@@ -384,9 +384,10 @@ static cgam_status check_heads(const model_checking *c)
             return reject_key(c, "attention.head_count_kv", "does not divide the heads");
         if (turned > size || fmod(turned, 2) != 0 || (c->plain && turned < 2) ||
             (c->turns_all && turned != size))
-            return cgam_fail(c->env, CGAM_E_FORMAT,
-                             "%s: %s.rope.dimension_count is %g of heads of %g", c->name,
-                             c->g->architecture, turned, size);
+            return cgam_fail(
+                c->env, CGAM_E_FORMAT,
+                "%s: %s.rope.dimension_count is %g, which does not suit heads of size %g", c->name,
+                c->g->architecture, turned, size);
     }
     return CGAM_OK;
 }
@@ -399,7 +400,7 @@ static cgam_status check_counts(const model_checking *c)
     if (number_of(c, "nextn_predict_layers", 0, 0) >= layers)
         return reject_key(c, "nextn_predict_layers", "leaves no layer");
     if (number_of(c, "leading_dense_block_count", 0, 0) > layers)
-        return reject_key(c, "leading_dense_block_count", "is more than there are layers");
+        return reject_key(c, "leading_dense_block_count", "exceeds the number of layers");
     for (uint64_t i = 0; i < (used ? used->count : 1); i++) {
         double some = number_of(c, "expert_used_count", i, 0);
         if (some > experts || (experts > 0 && some == 0))
@@ -430,8 +431,8 @@ static cgam_status check_tensors(const model_checking *c)
                              t->name, (unsigned)t->type);
         if (t->bytes == 0)
             return cgam_fail(c->env, CGAM_E_FORMAT,
-                             "%s: tensor '%s' has rows of %lld numbers in blocks of %d", c->name,
-                             t->name, (long long)t->shape[0], numbers);
+                             "%s: tensor '%s': rows of %lld numbers are not whole blocks of %d",
+                             c->name, t->name, (long long)t->shape[0], numbers);
         if (t->begin % DATA_ALIGN != 0)
             return cgam_fail(c->env, CGAM_E_FORMAT,
                              "%s: the offset of tensor '%s' is not a "
@@ -447,7 +448,7 @@ cgam_status cgam_model_check(cgam_env *env, const char *name, const cgam_gguf *g
     if (!g->architecture[0])
         return cgam_fail(env, CGAM_E_FORMAT, "%s: a GGUF file, but not of a language model", name);
     if (!cgam_gguf_clean((cgam_gguf_text){g->architecture, strlen(g->architecture)}))
-        return cgam_fail(env, CGAM_E_FORMAT, "%s: general.architecture is not a word", name);
+        return cgam_fail(env, CGAM_E_FORMAT, "%s: general.architecture is not a string", name);
     for (size_t i = 0; i < sizeof architectures / sizeof *architectures && !c.plain; i++) {
         c.plain = strcmp(g->architecture, architectures[i].name) == 0;
         c.turns_all = c.plain && architectures[i].turns_all;

@@ -77,7 +77,8 @@ cgam_status cgam_placed_put(cgam_placed *p, int array, int64_t from, int64_t cou
     size_t item = cgam_dtype_size((cgam_dtype)layout->dtype);
     if (from < 0 || count < 0 || count > layout->size - from)
         return cgam_fail(p->env, CGAM_E_SHAPE,
-                         "%s: elements from %" PRId64 ", %" PRId64 " of them; there are %" PRId64,
+                         "%s: elements from %" PRId64 " on, %" PRId64
+                         " of them, do not fit into %" PRId64,
                          cgam_path_tail(p->path), from, count, layout->size);
     off_t at = (off_t)(p->begins[array] + (uint64_t)from * item);
     if (fseeko(cgam_outfile_stream(p->out), at, SEEK_SET) != 0)

@@ -54,7 +54,7 @@ static cgam_status add_object(cgam_prompt_file *file, int64_t line, const char *
     if (!json_is_string(prompt) || json_string_length(prompt) == 0)
         status = cgam_fail(file->env, CGAM_E_FORMAT, "%s: no text under \"prompt\"", where);
     else if (label && !json_is_string(label) && !json_is_null(label))
-        status = cgam_fail(file->env, CGAM_E_FORMAT, "%s: the label is not a text", where);
+        status = cgam_fail(file->env, CGAM_E_FORMAT, "%s: the label is not a string", where);
     else
         status = add_prompt(file, line, json_string_value(prompt), json_string_length(prompt),
                             json_string_value(label));

@@ -189,7 +189,7 @@ static cgam_status prepare_database(cgam_store *store)
                          cgam_path_tail(store->path));
     if (version < 0 || version > VERSION)
         return cgam_fail(store->env, CGAM_E_UNSUPPORTED,
-                         "%s: a store of version %lld; this program reads up to %d",
+                         "%s: unsupported version %lld of the store (supported: up to %d)",
                          cgam_path_tail(store->path), (long long)version, VERSION);
     status = log_ahead(store);
     if (status == CGAM_OK && version < VERSION) status = bring_up(store);

@@ -109,7 +109,7 @@ static cgam_status open_term(cgam_env *env, const char *term, size_t length, cga
 {
     char path[4096], *end;
     if (length == 0 || length >= sizeof path)
-        return cgam_fail(env, CGAM_E_ARG, "from: FILE:FACTOR,FILE:FACTOR is expected");
+        return cgam_fail(env, CGAM_E_ARG, "from: expected FILE:FACTOR,FILE:FACTOR");
     memcpy(path, term, length);
     path[length] = '\0';
     *x = 1;
@@ -199,7 +199,8 @@ static cgam_status measure_directions(cgam_env *env, const char *name, const cga
         if (k + 2 > *rows) *rows = k + 2;
     }
     if (*rows == 0)
-        return cgam_fail(env, CGAM_E_FORMAT, "%s: not a control vector: no direction in it", name);
+        return cgam_fail(env, CGAM_E_FORMAT,
+                         "%s: not a control vector: it has no tensor named direction.LAYER", name);
     return CGAM_OK;
 }
 
@@ -215,8 +216,8 @@ static cgam_status fill_layer(cgam_vector *v, const char *name, int64_t layer, c
         float x = (float)cgam_stored(dtype, &one, 0);
         if (!isfinite(x))
             return cgam_fail(v->env, CGAM_E_VALUE,
-                             "%s: a number that is not finite at layer %" PRId64
-                             ", column %" PRId64,
+                             "%s: the number at layer %" PRId64 ", column %" PRId64
+                             " is not finite",
                              name, layer, j);
         v->data[layer * v->width + j] = x;
     }
@@ -248,7 +249,7 @@ static cgam_status from_array(cgam_env *env, const char *name, const cgam_array 
 {
     char text[CGAM_SHAPE_TEXT];
     if (a->ndim != 2 || a->size == 0)
-        return cgam_fail(env, CGAM_E_SHAPE, "%s: %s, (layers + 1, width) is expected", name,
+        return cgam_fail(env, CGAM_E_SHAPE, "%s: shape %s, expected (layers + 1, width)", name,
                          cgam_shape_text(a->ndim, a->shape, text));
     if (a->shape[0] > LAYERS_MAX)
         return cgam_fail(env, CGAM_E_SHAPE, "%s: %" PRId64 " layers", name, a->shape[0]);
@@ -275,7 +276,7 @@ cgam_status cgam_vector_open(cgam_env *env, const char *path, cgam_vector **out)
         return status;
     }
     if (!cgam_path_ends(path, ".npy") && !cgam_path_ends(path, ".safetensors"))
-        return cgam_fail(env, CGAM_E_ARG, "%s: vectors are .gguf, .npy or .safetensors", name);
+        return cgam_fail(env, CGAM_E_ARG, "%s must end in .gguf, .npy or .safetensors", name);
     cgam_array a;
     cgam_status status = cgam_array_open(env, path, &a);
     if (status == CGAM_E_ARG) { /* several arrays */
@@ -293,9 +294,10 @@ static cgam_status write_gguf(const cgam_vector *v, const char *path, const char
     enum { FIRST = 2 }; /* direction.1 */
     int64_t count = v->rows - FIRST;
     if (count < 1)
-        return cgam_fail(v->env, CGAM_E_SHAPE,
-                         "%s: no layer above 1, and this format cannot hold others",
-                         cgam_path_tail(path));
+        return cgam_fail(
+            v->env, CGAM_E_SHAPE,
+            "%s: .gguf stores vectors of layers from 2 on, and this one has none; use .npy or .safetensors",
+            cgam_path_tail(path));
     const cgam_gguf_key keys[] = {{"general.architecture", "controlvector", 0},
                                   {"controlvector.layer_count", NULL, (uint32_t)count},
                                   {"controlvector.model_hint", hint ? hint : "", 0}};
@@ -321,7 +323,7 @@ cgam_status cgam_vector_write(const cgam_vector *v, const char *path, const char
         return cgam_arrays_write(v->env, path, 1,
                                  &(cgam_named_array){"vectors", CGAM_F32, 2, shape, v->data});
     if (!cgam_path_ends(path, ".gguf"))
-        return cgam_fail(v->env, CGAM_E_ARG, "%s: vectors are .gguf, .npy or .safetensors",
+        return cgam_fail(v->env, CGAM_E_ARG, "%s must end in .gguf, .npy or .safetensors",
                          cgam_path_tail(path));
     cgam_status status = write_gguf(v, path, hint);
     for (int64_t l = 0; l < 2 && left_out; l++) *left_out += cgam_vector_norm(v, l) > 0;
@@ -391,7 +393,7 @@ cgam_status cgam_vector_contrast(cgam_env *env, int64_t pairs, int64_t rows, int
                                  cgam_vector **out)
 {
     *out = NULL;
-    if (pairs < 1) return cgam_fail(env, CGAM_E_ARG, "a contrast needs a pair of texts or more");
+    if (pairs < 1) return cgam_fail(env, CGAM_E_ARG, "a contrast needs at least 1 pair of texts");
     size_t n = (size_t)pairs, d = (size_t)width, m = n < d ? n : d;
     bench b = {.n = pairs, .rows = rows, .d = width};
     cgam_vector *v = NULL;

@@ -167,7 +167,9 @@ static cgam_status overlap_memories(const cgam_bank *bank, double beta, double p
     cgam_env *env = bank->env;
     *work = NULL;
     if (!(beta > 0) || !(power >= 2) || !isfinite(beta * power))
-        return cgam_fail(env, CGAM_E_ARG, "beta is %g and power %g", beta, power);
+        return cgam_fail(env, CGAM_E_ARG,
+                         "beta is %g and power is %g; beta must be above 0, power at least 2", beta,
+                         power);
     double *a = *work = cgam_alloc(env, (size_t)(bank->Z.d + bank->Z.n), sizeof *a);
     if (!a) return cgam_fail_nomem(env, "a dense associative memory");
     for (int64_t j = 0; j < bank->Z.d; j++) a[j] = tanh(beta * v[j]);

@@ -250,7 +250,7 @@ cgam_bank_info cgam_bank_describe(const cgam_bank *bank)
 cgam_status cgam_bank_row(const cgam_bank *bank, int64_t i, double *out)
 {
     if (i < 0 || i >= bank->Z.n)
-        return cgam_fail(bank->env, CGAM_E_ARG, "memory %lld of %lld", (long long)i,
+        return cgam_fail(bank->env, CGAM_E_ARG, "no memory %lld (there are %lld)", (long long)i,
                          (long long)bank->Z.n);
     cgam_status status = cgam_rows_bring(bank->env, &bank->Z, 1, &i);
     if (status == CGAM_OK) cgam_rows_get(&bank->Z, i, 1, out);

@@ -160,13 +160,13 @@ static cgam_status mask_by_array(cgam_env *env, const char *path, int64_t n, uin
     if (status != CGAM_OK) return status;
     bool whole = a.whole == 'i' || a.whole == 'u' || a.dtype == CGAM_I64 || a.dtype == CGAM_I32;
     if (a.ndim != 1)
-        status = cgam_fail(env, CGAM_E_SHAPE, "%s: 1 dimension is expected, this array has %d",
-                           path, a.ndim);
+        status = cgam_fail(env, CGAM_E_SHAPE, "%s: expected 1 dimension, the array has %d", path,
+                           a.ndim);
     else if (a.whole == 'b' && a.size != n)
         status = cgam_fail(env, CGAM_E_SHAPE, "%s: %lld booleans for %lld memories", path,
                            (long long)a.size, (long long)n);
     else if (a.whole != 'b' && !whole)
-        status = cgam_fail(env, CGAM_E_VALUE, "%s: booleans or integers are expected, not %s", path,
+        status = cgam_fail(env, CGAM_E_VALUE, "%s: expected booleans or integers, not %s", path,
                            cgam_word(cgam_dtype_words, a.dtype));
     for (int64_t i = 0; i < a.size && status == CGAM_OK; i++) {
         double v;
@@ -292,7 +292,7 @@ cgam_status cgam_bank_only(const cgam_bank *bank, const uint64_t *mask, cgam_ban
     int64_t count = 0, n = bank->Z.n;
     if (!cgam_rows_whole(&bank->Z))
         return cgam_fail(env, CGAM_E_UNSUPPORTED,
-                         "only: some rows of a bank that is spread over ranks");
+                         "only is not available for a bank that is spread over ranks");
     for (int64_t i = 0; i < n; i++) count += has_bit(mask, cgam_bank_number(bank, i));
     if (count == 0)
         return cgam_fail(env, CGAM_E_ARG, "--only selects none of the %lld memories", (long long)n);

@@ -157,9 +157,9 @@ static cgam_status check_parts(cgam_env *env, const part *all, int rank, int64_t
     cgam_status status = check_cpu(env, all, rank);
     if (status == CGAM_OK && (all[rank].d != all[0].d || all[rank].dtype != all[0].dtype))
         status = cgam_fail(
-            env, CGAM_E_SHAPE, "rows of %lld %s, those of rank 0 are %lld %s",
-            (long long)all[rank].d, cgam_word(cgam_dtype_words, (cgam_dtype)all[rank].dtype),
-            (long long)all[0].d, cgam_word(cgam_dtype_words, (cgam_dtype)all[0].dtype));
+            env, CGAM_E_SHAPE, "rows are %lld %s here, %lld %s on rank 0", (long long)all[rank].d,
+            cgam_word(cgam_dtype_words, (cgam_dtype)all[rank].dtype), (long long)all[0].d,
+            cgam_word(cgam_dtype_words, (cgam_dtype)all[0].dtype));
     return status == CGAM_OK ? cgam_bank_shape(env, "bank", n, all[0].d) : status;
 }
 

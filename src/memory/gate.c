@@ -400,7 +400,7 @@ static cgam_status solve_cg(const cgam_gate *gate, const double *x, double *y, d
     cgam_vec_free(env, Z, r);
     if (status == CGAM_OK && !(error <= 1e-12))
         status = cgam_fail(env, CGAM_E_INTERNAL,
-                           "conjugate gradients stopped at a backward error of %.2g", error);
+                           "conjugate gradients did not converge: backward error %.2g", error);
     return status;
 }
 

@@ -16,7 +16,8 @@ cgam_status cgam_bank_inspect(const cgam_bank *bank, double alpha, double beta, 
     opts.effort = CGAM_EFFORT_FULL;
     *out = in;
     if (!(beta > 0) || !isfinite(beta) || !(lambda >= 0) || !isfinite(lambda))
-        return cgam_fail(bank->env, CGAM_E_ARG, "beta is %g and lambda %g, above 0 and 0 or more",
+        return cgam_fail(bank->env, CGAM_E_ARG,
+                         "beta is %g and lambda is %g; beta must be above 0, lambda 0 or more",
                          beta, lambda);
     cgam_status status = cgam_bank_gram(bank, &in.gram);
     if (status == CGAM_OK) status = cgam_gate_new(bank, alpha, &opts, &gate);

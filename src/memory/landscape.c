@@ -393,7 +393,9 @@ cgam_status cgam_landscape_find(const cgam_recall *plan, const double *q, const 
         return cgam_fail(env, CGAM_E_ARG, "landscape requires activation softmax");
     if (!plan->gate->A)
         return cgam_fail(env, CGAM_E_NOMEM, "landscape requires a factored gate operator");
-    if (o.starts < 0) return cgam_fail(env, CGAM_E_ARG, "%lld random starts", (long long)o.starts);
+    if (o.starts < 0)
+        return cgam_fail(env, CGAM_E_ARG, "starts is %lld, it must be 0 or more",
+                         (long long)o.starts);
     search x = {.plan = plan,
                 .n = n,
                 .leaders = n < LEADERS_MAX ? n : LEADERS_MAX,

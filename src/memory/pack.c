@@ -103,7 +103,7 @@ static cgam_status open_source(change *c, const char *from)
 {
     cgam_status status = cgam_rows_source_open(c->env, from, &c->source);
     if (status == CGAM_OK && c->source.d != c->old->d)
-        status = cgam_fail(c->env, CGAM_E_SHAPE, "%s: d = %lld, the bank has %lld",
+        status = cgam_fail(c->env, CGAM_E_SHAPE, "%s: d = %lld, the bank has d = %lld",
                            cgam_path_tail(from), (long long)c->source.d, (long long)c->old->d);
     return status;
 }
@@ -285,7 +285,7 @@ cgam_status cgam_pack_put(cgam_env *env, const char *path, const char *from, int
     cgam_status status = begin_change(env, path, from, &c);
     if (status == CGAM_OK) status = open_source(&c, from);
     if (status == CGAM_OK && c.source.rows != count)
-        status = cgam_fail(env, CGAM_E_SHAPE, "%s: %lld rows for %lld to replace",
+        status = cgam_fail(env, CGAM_E_SHAPE, "%s: has %lld rows, there are %lld to replace",
                            cgam_path_tail(from), (long long)c.source.rows, (long long)count);
     if (status == CGAM_OK) by = cgam_alloc(env, (size_t)c.old->live, sizeof *by);
     if (status == CGAM_OK && !by) status = cgam_fail_nomem(env, "rows of a bank");
@@ -331,8 +331,9 @@ cgam_status cgam_pack_drop(cgam_env *env, const char *path, int64_t bits, const 
     change c;
     cgam_status status = begin_change(env, path, path, &c);
     if (status == CGAM_OK && bits != c.old->n)
-        status = cgam_fail(env, CGAM_E_SHAPE, "a mask of %lld entries for %lld memories",
-                           (long long)bits, (long long)c.old->n);
+        status =
+            cgam_fail(env, CGAM_E_SHAPE, "the mask has %lld entries, the bank has %lld memories",
+                      (long long)bits, (long long)c.old->n);
     return end_change(&c, status == CGAM_OK ? drop_rows(&c, mask) : status);
 }
 

@@ -91,7 +91,7 @@ static cgam_status read_sketch(cgam_packed *p)
     uint64_t end =
         (uint64_t)((const uint8_t *)bytes - p->file.bytes) + (uint64_t)p->live * (uint64_t)p->d;
     if (end + CGAM_INT8_PAD > p->file.size)
-        return fail_format(p, "sketch.rows", "end with the file");
+        return fail_format(p, "sketch.rows", "extend past the end of the file");
     p->sketch = (cgam_sketch){
         .n = p->live, .d = p->d, .rows = bytes, .scale = scale, .hat = hat, .rest = rest};
     for (int64_t i = 0; i < p->live * scales[1]; i++)

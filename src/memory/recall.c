@@ -59,8 +59,10 @@ static cgam_status check_opts(cgam_env *env, const cgam_recall_opts *o)
                          o->fast ? "fast requires activation softmax: entmax needs every score"
                                  : "none requires activation softmax");
     if (!(o->tol >= 0) || o->max_iter < 1)
-        return cgam_fail(env, CGAM_E_ARG, "tol is %g and max-iter %lld", o->tol,
-                         (long long)o->max_iter);
+        return cgam_fail(
+            env, CGAM_E_ARG,
+            "tol is %g and max-iter is %lld; tol must be 0 or more, max-iter at least 1", o->tol,
+            (long long)o->max_iter);
     if ((o->fast || o->none) && o->mode != CGAM_FIRST)
         return cgam_fail(env, CGAM_E_ARG,
                          o->fast ? "fast requires mode first: mode %s needs every score"
@@ -78,7 +80,8 @@ static cgam_status check_opts(cgam_env *env, const cgam_recall_opts *o)
     if (o->none && !isfinite(o->none_score))
         return cgam_fail(env, CGAM_E_ARG, "none is %g, it must be finite", o->none_score);
     if (!(o->tol_p >= 0) || (o->tol_p > 0 && !o->fast))
-        return cgam_fail(env, CGAM_E_ARG, "tol-p is %g: it must be 0 or more, and needs fast",
+        return cgam_fail(env, CGAM_E_ARG,
+                         "tol-p is %g; it must be 0 or more, and above 0 it requires fast",
                          o->tol_p);
     if (o->mode == CGAM_ANNEAL && !isnan(o->beta_start) &&
         !(o->beta_start > 0 && o->beta_start <= o->beta))
@@ -89,8 +92,7 @@ static cgam_status check_opts(cgam_env *env, const cgam_recall_opts *o)
         return cgam_fail(env, CGAM_E_ARG, "give a projection or gate weights, not both");
     if ((o->P || o->W) && (o->d_c < 1 || o->d_c > INT32_MAX))
         return cgam_fail(env, CGAM_E_SHAPE,
-                         "a projection or gate weights require d_c above 0; "
-                         "it is %lld",
+                         "d_c is %lld, it must be above 0 for a projection or gate weights",
                          (long long)o->d_c);
     return CGAM_OK;
 }
@@ -150,7 +152,7 @@ cgam_status cgam_recall_new(const cgam_bank *bank, const cgam_recall_opts *opts,
     if (status == CGAM_OK && (o.fast || o.mode == CGAM_FLOW))
         status = cgam_bank_alone(bank, o.fast ? "a fast recall" : "a flow");
     if (status == CGAM_OK && o.W && bank->Z.n > INT32_MAX)
-        status = cgam_fail(env, CGAM_E_SHAPE, "gate weights for %lld memories, at most %d",
+        status = cgam_fail(env, CGAM_E_SHAPE, "gate weights for %lld memories (at most %d)",
                            (long long)bank->Z.n, INT32_MAX);
     if (status != CGAM_OK) return status;
     cgam_recall *plan = cgam_zalloc(env, 1, sizeof *plan);
@@ -226,7 +228,8 @@ static cgam_status check_input(const cgam_recall *plan, const cgam_recall_in *in
 {
     cgam_env *env = plan->bank->env;
     if (in->queries < 0 || (in->queries > 0 && !in->q))
-        return cgam_fail(env, CGAM_E_ARG, "%lld queries", (long long)in->queries);
+        return cgam_fail(env, CGAM_E_ARG, "invalid number of queries, or q is NULL: %lld",
+                         (long long)in->queries);
     for (int64_t k = 0; in->target && k < in->queries; k++)
         if (in->target[k] < 0 || in->target[k] >= plan->bank->whole)
             return cgam_fail(env, CGAM_E_ARG,
@@ -285,13 +288,17 @@ static cgam_status normalize_starts(const cgam_recall *plan, const cgam_recall_i
         for (int64_t i = 0; i < n; i++) {
             double weight = in->start[k * n + i];
             if (!(weight >= 0 && isfinite(weight)))
-                return cgam_fail(env, CGAM_E_ARG, "the start of query %lld has weight %g at %lld",
-                                 (long long)k, weight, (long long)i);
+                return cgam_fail(
+                    env, CGAM_E_ARG,
+                    "the start of query %lld has weight %g at %lld; weights must be 0 or more and finite",
+                    (long long)k, weight, (long long)i);
             sum += weight;
         }
         if (!(sum > 0 && isfinite(sum)))
-            return cgam_fail(env, CGAM_E_ARG, "the weights of the start of query %lld sum to %g",
-                             (long long)k, sum);
+            return cgam_fail(
+                env, CGAM_E_ARG,
+                "the weights of the start of query %lld sum to %g; the sum must be above 0 and finite",
+                (long long)k, sum);
         CGAM_EACH_ROW(Z, i) starts[k * cgam_vec_size(Z) + i] = in->start[k * n + i] / sum;
     }
     return CGAM_OK;

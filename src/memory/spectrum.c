@@ -297,7 +297,8 @@ static bool invert_mode(double alpha, double omega, double amount, double size, 
 cgam_status cgam_spectrum_solve(const cgam_spectrum *sp, double alpha, const double *x, double *y)
 {
     cgam_env *env = sp->bank->env;
-    if (!isfinite(alpha)) return cgam_fail(env, CGAM_E_ARG, "solve: alpha = %g", alpha);
+    if (!isfinite(alpha))
+        return cgam_fail(env, CGAM_E_ARG, "solve: alpha is %g, it must be finite", alpha);
     const cgam_rows *Z = &sp->bank->Z;
     double size = cgam_vec_norm(Z, x), gain;
     bool fine = true;
@@ -326,7 +327,8 @@ cgam_status cgam_spectrum_solve_range(const cgam_spectrum *sp, double alpha, con
                                       double *y)
 {
     cgam_env *env = sp->bank->env;
-    if (!isfinite(alpha)) return cgam_fail(env, CGAM_E_ARG, "solve: alpha = %g", alpha);
+    if (!isfinite(alpha))
+        return cgam_fail(env, CGAM_E_ARG, "solve: alpha is %g, it must be finite", alpha);
     int64_t d = sp->bank->Z.d, n = sp->bank->Z.n, m = sp->info.modes;
     double *work = cgam_alloc(env, (size_t)(sp->through_bank ? m + d : n), sizeof *work), gain;
     if (!work) return cgam_fail_nomem(env, "modes of a vector");
@@ -389,7 +391,10 @@ cgam_status cgam_spectrum_transient_scaled(const cgam_spectrum *sp, double alpha
     const cgam_rows *Z = &sp->bank->Z;
     int64_t m = sp->info.modes;
     if (!(tau > 0) || !(t >= 0) || !isfinite(t / tau) || !isfinite(alpha))
-        return cgam_fail(env, CGAM_E_ARG, "transient: tau = %g, t = %g, alpha = %g", tau, t, alpha);
+        return cgam_fail(
+            env, CGAM_E_ARG,
+            "transient: tau is %g, t is %g, alpha is %g; tau must be above 0, t 0 or more, all finite",
+            tau, t, alpha);
     double x = t / tau, fastest = -(1 + alpha * sp->info.omega_min) * x, start, input;
     /* no mode exceeds (|s0| + x |u|) exp(fastest) */
     double of_u = cgam_vec_norm(Z, u), of_s0 = s0 ? cgam_vec_norm(Z, s0) : 1;

@@ -65,7 +65,8 @@ cgam_status cgam_supercritical_winner(const cgam_spectrum *spectrum, double alph
     if (alone != CGAM_OK) return alone;
     const cgam_bank *bank = cgam_spectrum_bank(spectrum);
     int64_t n = bank->Z.n;
-    if (!isfinite(alpha)) return cgam_fail(bank->env, CGAM_E_ARG, "winner: alpha = %g", alpha);
+    if (!isfinite(alpha))
+        return cgam_fail(bank->env, CGAM_E_ARG, "winner: alpha is %g, it must be finite", alpha);
     cgam_spectrum_info info = cgam_spectrum_describe(spectrum);
     *out = (cgam_winner){.index = -1, .gamma = -1 - alpha * info.omega_min};
     if (!(out->gamma > 0)) {
@@ -207,9 +208,10 @@ cgam_status cgam_supercritical_horizon(const cgam_spectrum *spectrum, double alp
     cgam_spectrum_info info = cgam_spectrum_describe(spectrum);
     *out = (cgam_horizon){.time = INFINITY, .winner = -1, .closed_form = true};
     if (!(tau > 0 && beta > 0 && delta > 0 && delta < 1 && isfinite(alpha)))
-        return cgam_fail(bank->env, CGAM_E_ARG,
-                         "horizon: tau = %g, beta = %g, delta = %g, alpha = %g", tau, beta, delta,
-                         alpha);
+        return cgam_fail(
+            bank->env, CGAM_E_ARG,
+            "horizon: tau is %g, beta %g, delta %g, alpha %g; tau and beta must be above 0, delta in (0, 1), alpha finite",
+            tau, beta, delta, alpha);
     double gamma = -1 - alpha * info.omega_min;
     if (gamma < -1e-9) { /* at alpha_crit itself the limit gamma -> 0 exists */
         out->reason = NOT_ABOVE;

@@ -156,8 +156,10 @@ cgam_status cgam_fold_find(const cgam_bank *bank, double lambda, double beta, co
     cgam_env *env = bank->env;
     *out = (cgam_fold){.alpha = NAN};
     if (!(lambda >= 0 && beta > 0 && alpha_max > 0 && tol > 0))
-        return cgam_fail(env, CGAM_E_ARG, "fold: lambda = %g, beta = %g, alpha_max = %g, tol = %g",
-                         lambda, beta, alpha_max, tol);
+        return cgam_fail(
+            env, CGAM_E_ARG,
+            "fold: lambda is %g, beta %g, alpha_max %g, tol %g; lambda must be 0 or more, the others above 0",
+            lambda, beta, alpha_max, tol);
     cgam_critical crit;
     cgam_status status = cgam_gate_critical(bank, CGAM_EFFORT_FULL, &crit);
     if (status != CGAM_OK) return status;

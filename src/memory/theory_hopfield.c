@@ -64,7 +64,7 @@ cgam_status cgam_hopfield_settle(const cgam_bank *bank, double beta, const doubl
 {
     cgam_status alone = cgam_bank_alone(bank, "a Hopfield network");
     if (alone != CGAM_OK) return alone;
-    if (isnan(tol)) return cgam_fail(bank->env, CGAM_E_ARG, "tol is %g", tol);
+    if (isnan(tol)) return cgam_fail(bank->env, CGAM_E_ARG, "tol is %g, it must be a number", tol);
     int64_t d = bank->Z.d;
     double *next = cgam_alloc(bank->env, (size_t)d, sizeof *next), moved = INFINITY;
     if (!next) return cgam_fail_nomem(bank->env, "a fixed point");
@@ -126,10 +126,10 @@ cgam_status cgam_attention(cgam_env *env, int64_t m, int64_t n, int64_t d_k, int
                            const double *Q, const double *K, const double *V, double *out)
 {
     if (m < 0 || n < 1 || d_k < 1 || d_v < 1 || n > INT32_MAX || d_v > INT32_MAX)
-        return cgam_fail(env, CGAM_E_SHAPE,
-                         "attention of %lld queries over %lld keys, d_k = %lld, "
-                         "d_v = %lld",
-                         (long long)m, (long long)n, (long long)d_k, (long long)d_v);
+        return cgam_fail(
+            env, CGAM_E_SHAPE,
+            "attention: invalid sizes: %lld queries, %lld keys, d_k = %lld, d_v = %lld",
+            (long long)m, (long long)n, (long long)d_k, (long long)d_v);
     cgam_bank *keys;
     cgam_status status = cgam_bank_new(env, K, CGAM_F64, n, d_k, NULL, &keys);
     if (status != CGAM_OK) return status;

@@ -179,7 +179,9 @@ static cgam_status lanczos_largest(const cgam_gate *gate, const double *p, doubl
         memcpy(d, diag, sizeof d);
         memcpy(e, off, sizeof e);
         lapack_int info = LAPACKE_dsterf(j + 1, d, e);
-        if (info != 0) status = cgam_fail(env, CGAM_E_INTERNAL, "dsterf: %d", (int)info);
+        if (info != 0)
+            status =
+                cgam_fail(env, CGAM_E_INTERNAL, "LAPACK: dsterf failed (info = %d)", (int)info);
         double before = *value;
         *value = d[j];
         if (j > 3 && *value - before <= 1e-14 * *value) break;
@@ -271,7 +273,8 @@ cgam_status cgam_context_margin(const cgam_gate *gate, const double *P, int64_t 
     cgam_env *env = gate->bank->env;
     int64_t k = P ? d_c : gate->bank->Z.d;
     if (k < 1 || k > INT32_MAX)
-        return cgam_fail(env, CGAM_E_SHAPE, "a free context of d_c = %lld", (long long)k);
+        return cgam_fail(env, CGAM_E_SHAPE, "d_c of a free context is %lld, it must be at least 1",
+                         (long long)k);
     if (gate->info.regime != CGAM_SUBCRITICAL)
         return cgam_fail(env, CGAM_E_NOT_POSITIVE,
                          "a free context needs A(alpha) positive definite: alpha = %.17g is %s",

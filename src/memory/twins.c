@@ -232,7 +232,9 @@ cgam_status cgam_twins_restore(cgam_env *env, int64_t n, int64_t families, const
     bool holds = begin[0] == 0 && begin[families] == members && members <= n;
     for (int64_t f = 0; f < families && holds; f++) holds = begin[f + 1] > begin[f];
     for (int64_t k = 0; k < members && holds; k++) holds = member[k] >= 0 && member[k] < n;
-    if (!holds) return cgam_fail(env, CGAM_E_FORMAT, "lists of equal memories do not fit the bank");
+    if (!holds)
+        return cgam_fail(env, CGAM_E_FORMAT,
+                         "the stored lists of equal memories do not match the bank");
     cgam_twins *twins = cgam_zalloc(env, 1, sizeof *twins);
     if (!twins) return cgam_fail_nomem(env, "equal memories");
     twins->families = families;

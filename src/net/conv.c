@@ -111,13 +111,15 @@ cgam_status cgam_net_conv(cgam_net *net, const cgam_conv *spec, const double *ke
                              c.kernel_height, c.kernel_width, c.stride_y,    c.stride_x};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         if (sizes[i] < 1 || sizes[i] > 1 << 15)
-            return cgam_fail(env, CGAM_E_SHAPE, "convolution: a size is %lld, 1 to 32768 are taken",
+            return cgam_fail(env, CGAM_E_SHAPE,
+                             "convolution: a size is %lld, it must be from 1 to 32768",
                              (long long)sizes[i]);
     conv made = {.c = c};
     made.out_height = count_places(c.height, c.kernel_height, c.stride_y, c.same, &made.pad_y);
     made.out_width = count_places(c.width, c.kernel_width, c.stride_x, c.same, &made.pad_x);
     if (made.out_height < 1 || made.out_width < 1)
-        return cgam_fail(env, CGAM_E_SHAPE, "convolution: a kernel of %lld x %lld over %lld x %lld",
+        return cgam_fail(env, CGAM_E_SHAPE,
+                         "convolution: a kernel of %lld x %lld does not fit into %lld x %lld",
                          (long long)c.kernel_height, (long long)c.kernel_width, (long long)c.height,
                          (long long)c.width);
     int64_t count = c.out_channels * c.in_channels * c.kernel_height * c.kernel_width;

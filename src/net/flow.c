@@ -53,15 +53,18 @@ static cgam_status check_opts(const cgam_net *net, const cgam_flow_opts *o)
             return cgam_fail(env, CGAM_E_ARG, "%s is %g, it must be %s 0", numbers[i].name,
                              numbers[i].value, numbers[i].positive ? "above" : "at least");
     if (o->method > CGAM_FLOW_EULER)
-        return cgam_fail(env, CGAM_E_ARG, "method %d of a flow", (int)o->method);
+        return cgam_fail(env, CGAM_E_ARG, "invalid method %d of a flow (valid: 0 to %d)",
+                         (int)o->method, CGAM_FLOW_EULER);
     if (o->max_steps < 1)
-        return cgam_fail(env, CGAM_E_ARG, "max_steps is %lld", (long long)o->max_steps);
+        return cgam_fail(env, CGAM_E_ARG, "max_steps is %lld, it must be at least 1",
+                         (long long)o->max_steps);
     if (o->sample > 0 && o->t_end / o->sample > CGAM_FLOW_SAMPLES)
         return cgam_fail(env, CGAM_E_ARG,
-                         "sample is %g, that is %g samples until %g; at most %d are taken",
-                         o->sample, o->t_end / o->sample, o->t_end, CGAM_FLOW_SAMPLES);
+                         "sample is %g, which makes %g samples until %g (at most %d)", o->sample,
+                         o->t_end / o->sample, o->t_end, CGAM_FLOW_SAMPLES);
     if (o->watch < -1 || o->watch >= net->layers)
-        return cgam_fail(env, CGAM_E_ARG, "cannot watch layer %d of %d", o->watch, net->layers);
+        return cgam_fail(env, CGAM_E_ARG, "watch: no layer %d (there are %d)", o->watch,
+                         net->layers);
     if ((o->stop & CGAM_EVENT_WINNER) && o->watch < 0)
         return cgam_fail(env, CGAM_E_ARG, "stop at a winner requires a layer to watch");
     return CGAM_OK;
@@ -72,12 +75,14 @@ static cgam_status check_clamp(const cgam_net *net, const cgam_flow_opts *o, int
     cgam_env *env = net->env;
     const cgam_clamp *c = &o->clamps[k];
     if (c->layer < 0 || c->layer >= net->layers)
-        return cgam_fail(env, CGAM_E_ARG, "clamp %d: layer %d, there are %d", k, c->layer,
+        return cgam_fail(env, CGAM_E_ARG, "clamp %d: no layer %d (there are %d)", k, c->layer,
                          net->layers);
     const cgam_layer *layer = &net->layer[c->layer];
     if (!(c->from >= 0) || !(c->to > c->from) || isinf(c->from))
-        return cgam_fail(env, CGAM_E_ARG, "clamp %d of layer '%s': from %g to %g", k, layer->name,
-                         c->from, c->to);
+        return cgam_fail(
+            env, CGAM_E_ARG,
+            "clamp %d of layer '%s': from is %g and to is %g; from must be 0 or more, and to above from",
+            k, layer->name, c->from, c->to);
     for (int i = 0; i < k; i++)
         if (o->clamps[i].layer == c->layer && c->from < o->clamps[i].to &&
             o->clamps[i].from < c->to)
@@ -188,7 +193,8 @@ cgam_status cgam_flow_run(const cgam_net *net, int64_t batch, double *x, const c
     cgam_flow flow = {.net = net, .env = net->env, .batch = batch};
     flow.opts = opts ? *opts : cgam_flow_opts_default();
     if (batch < 1 || net->layers == 0)
-        return cgam_fail(net->env, CGAM_E_ARG, "a flow of %lld states over %d layers",
+        return cgam_fail(net->env, CGAM_E_ARG,
+                         "a flow needs at least 1 state and 1 layer, not %lld and %d",
                          (long long)batch, net->layers);
     cgam_status status = check_opts(net, &flow.opts);
     for (int i = 0; i < flow.opts.clamp_count && status == CGAM_OK; i++)

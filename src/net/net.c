@@ -99,7 +99,7 @@ static cgam_status check_name(const cgam_net *net, const char *what, const char 
                              name[i], i);
     for (int i = 0; i < net->layers + net->synapses; i++)
         if (strcmp(cgam_net_part_name(net, i), name) == 0)
-            return cgam_fail(net->env, CGAM_E_ARG, "%s '%s': the name is taken", what, name);
+            return cgam_fail(net->env, CGAM_E_ARG, "%s '%s': the name is already used", what, name);
     return CGAM_OK;
 }
 
@@ -117,8 +117,8 @@ static cgam_status measure_layer(cgam_net *net, const char *name, int ndim, cons
 {
     char text[CGAM_SHAPE_TEXT];
     if (ndim < 0 || ndim > CGAM_ARRAY_DIMS)
-        return cgam_fail(net->env, CGAM_E_SHAPE, "layer '%s': %d dimensions, at most %d are taken",
-                         name, ndim, CGAM_ARRAY_DIMS);
+        return cgam_fail(net->env, CGAM_E_SHAPE, "layer '%s': %d dimensions (at most %d)", name,
+                         ndim, CGAM_ARRAY_DIMS);
     layer->ndim = ndim;
     layer->size = 1;
     for (int i = 0; i < ndim; i++) {
@@ -183,13 +183,16 @@ cgam_status cgam_net_begin(cgam_net *net, const cgam_syn_kind *kind, const char 
     cgam_status status = check_name(net, "synapse", name);
     if (status != CGAM_OK) return status;
     if (k < 1 || k > SLOTS)
-        return cgam_fail(env, CGAM_E_ARG, "synapse '%s': %d layers, 1 to %d are taken", name, k,
+        return cgam_fail(env, CGAM_E_ARG,
+                         "synapse '%s': %d layers, their number must be from 1 to %d", name, k,
                          SLOTS);
     for (int i = 0; i < k; i++)
         if (layers[i] < 0 || layers[i] >= net->layers)
-            return cgam_fail(env, CGAM_E_ARG, "synapse '%s': layer %d, there are %d", name,
+            return cgam_fail(env, CGAM_E_ARG, "synapse '%s': no layer %d (there are %d)", name,
                              layers[i], net->layers);
-    if (!isfinite(gain)) return cgam_fail(env, CGAM_E_ARG, "synapse '%s': gain is %g", name, gain);
+    if (!isfinite(gain))
+        return cgam_fail(env, CGAM_E_ARG, "synapse '%s': gain is %g, it must be finite", name,
+                         gain);
     status = grow_list(env, (void **)&net->synapse, sizeof *net->synapse, net->synapses,
                        &net->synapses_capacity);
     if (status != CGAM_OK) return status;

@@ -133,8 +133,8 @@ static cgam_status check_dense(cgam_net *net, const char *name, cgam_dtype dtype
         return cgam_fail(net->env, CGAM_E_UNSUPPORTED, "%s: weights cannot be %s", name,
                          cgam_word(cgam_dtype_words, dtype));
     if (rows < 1 || cols < 1 || cols > INT32_MAX / 2 || rows > (INT64_C(1) << 40) / cols)
-        return cgam_fail(net->env, CGAM_E_SHAPE, "%s: weights of %lld x %lld", name,
-                         (long long)rows, (long long)cols);
+        return cgam_fail(net->env, CGAM_E_SHAPE, "%s: unsupported size of weights: %lld x %lld",
+                         name, (long long)rows, (long long)cols);
     return CGAM_OK;
 }
 

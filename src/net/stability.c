@@ -236,7 +236,10 @@ cgam_status cgam_net_eigen(const cgam_net *net, const double *x, const bool *cla
     jacobian s = {.net = net};
     for (int i = 0; i < net->layers; i++) s.n += clamped && clamped[i] ? 0 : net->layer[i].size;
     if (count < 1 || !(tol >= 0))
-        return cgam_fail(env, CGAM_E_ARG, "%lld eigenvalues to %g", (long long)count, tol);
+        return cgam_fail(
+            env, CGAM_E_ARG,
+            "the number of eigenvalues must be at least 1 and tol 0 or more, not %lld and %g",
+            (long long)count, tol);
     if (tol == 0) tol = 1e-9;
     if (count > s.n) count = s.n;
     bool dense = s.n <= DENSE || 8 * count > s.n;

@@ -238,8 +238,8 @@ static cgam_status as_rows(cgam_net *net, const char *name, int layer, int64_t *
     const cgam_layer *l = &net->layer[layer];
     if (l->ndim != 1 && l->ndim != 2)
         return cgam_fail(net->env, CGAM_E_SHAPE,
-                         "synapse '%s': layer '%s' has %d dimensions, attention needs rows in 2",
-                         name, l->name, l->ndim);
+                         "synapse '%s': layer '%s' has %d dimensions, attention needs 1 or 2", name,
+                         l->name, l->ndim);
     *d = l->shape[l->ndim - 1];
     *n = l->size / *d;
     if (*n > INT32_MAX / 2 || *d > INT32_MAX / 2)
@@ -272,24 +272,26 @@ static cgam_status fill_synapse(cgam_net *net, cgam_syn *s, const cgam_attention
     if (status == CGAM_OK) status = as_rows(net, s->name, s->layer[1], &a->keys, &a->dy);
     if (status != CGAM_OK) return status;
     if (!(opts->beta > 0) || !isfinite(opts->beta) || opts->heads < 1 || opts->heads > 1 << 16)
-        return cgam_fail(env, CGAM_E_ARG, "synapse '%s': beta is %g, heads %lld", s->name,
-                         opts->beta, (long long)opts->heads);
+        return cgam_fail(
+            env, CGAM_E_ARG,
+            "synapse '%s': beta is %g and heads is %lld; beta must be above 0, heads from 1 to 65536",
+            s->name, opts->beta, (long long)opts->heads);
     if (opts->width < 0 || opts->width > 1 << 20 || (opts->width > 0) != (opts->WQ && opts->WK) ||
         (!opts->width && (opts->WQ || opts->WK || opts->heads != 1)))
         return cgam_fail(env, CGAM_E_ARG,
-                         "synapse '%s': heads have a width and two projections, or none of these",
+                         "synapse '%s': give the width and both projections, or none of the three",
                          s->name);
     if (!opts->width && a->dx != a->dy)
-        return cgam_fail(env, CGAM_E_SHAPE,
-                         "synapse '%s': rows of '%s' and '%s' have %lld and %lld, without "
-                         "projections they must agree",
-                         s->name, net->layer[s->layer[0]].name, net->layer[s->layer[1]].name,
-                         (long long)a->dx, (long long)a->dy);
+        return cgam_fail(
+            env, CGAM_E_SHAPE,
+            "synapse '%s': rows of '%s' and '%s' have %lld and %lld numbers; without projections they must be equal",
+            s->name, net->layer[s->layer[0]].name, net->layer[s->layer[1]].name, (long long)a->dx,
+            (long long)a->dy);
     if (opts->exclude_self && (a->queries != a->keys || a->keys < 2))
-        return cgam_fail(env, CGAM_E_SHAPE,
-                         "synapse '%s': %lld queries and %lld keys, leaving out one's own needs as "
-                         "many, and 2 or more",
-                         s->name, (long long)a->queries, (long long)a->keys);
+        return cgam_fail(
+            env, CGAM_E_SHAPE,
+            "synapse '%s': excluding a row's own key requires as many queries as keys, and at least 2; there are %lld and %lld",
+            s->name, (long long)a->queries, (long long)a->keys);
     if (opts->heads * opts->width > (INT64_C(1) << 40) / (a->dx > a->dy ? a->dx : a->dy))
         return cgam_fail(env, CGAM_E_SHAPE, "synapse '%s': %lld heads of width %lld are too many",
                          s->name, (long long)opts->heads, (long long)opts->width);

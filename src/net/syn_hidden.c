@@ -82,7 +82,7 @@ cgam_status cgam_net_add_hidden(cgam_net *net, const char *name, int x, const cg
     snprintf(where, sizeof where, "synapse '%.128s'", name);
     if (!W || !W->apply || !W->apply_t || W->cols != s->size[0])
         status = cgam_fail(net->env, CGAM_E_SHAPE,
-                           "synapse '%s': weights are %lld x %lld, layer '%s' has %lld", name,
+                           "synapse '%s': weights are %lld x %lld, layer '%s' has size %lld", name,
                            W ? (long long)W->rows : 0, W ? (long long)W->cols : 0,
                            net->layer[x].name, (long long)s->size[0]);
     else

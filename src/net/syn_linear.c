@@ -17,14 +17,14 @@ static cgam_status check_op(cgam_net *net, const cgam_syn *s, const cgam_op *W, 
     if (W->rows == rows && (cols < 0 || W->cols == cols)) return CGAM_OK;
     if (cols < 0)
         return cgam_fail(net->env, CGAM_E_SHAPE,
-                         "synapse '%s': weights are %lld x %lld, layer '%s' has %lld", s->name,
+                         "synapse '%s': weights are %lld x %lld, layer '%s' has size %lld", s->name,
                          (long long)W->rows, (long long)W->cols, net->layer[s->layer[0]].name,
                          (long long)rows);
-    return cgam_fail(net->env, CGAM_E_SHAPE,
-                     "synapse '%s': weights are %lld x %lld, layers '%s' and '%s' have %lld and "
-                     "%lld",
-                     s->name, (long long)W->rows, (long long)W->cols, net->layer[s->layer[0]].name,
-                     net->layer[s->layer[last]].name, (long long)rows, (long long)cols);
+    return cgam_fail(
+        net->env, CGAM_E_SHAPE,
+        "synapse '%s': weights are %lld x %lld, layers '%s' and '%s' have sizes %lld and %lld",
+        s->name, (long long)W->rows, (long long)W->cols, net->layer[s->layer[0]].name,
+        net->layer[s->layer[last]].name, (long long)rows, (long long)cols);
 }
 
 /* ---- bilinear: products 0 = W y, 1 = W' x -------------------------------------------------- */
@@ -240,8 +240,8 @@ cgam_status cgam_net_add_coupling(cgam_net *net, const char *name, int x, int y,
     if (status != CGAM_OK) return status;
     if (s->size[0] != s->size[1])
         status = cgam_fail(net->env, CGAM_E_SHAPE,
-                           "synapse '%s': layers '%s' and '%s' have %lld and %lld", s->name,
-                           net->layer[x].name, net->layer[y].name, (long long)s->size[0],
+                           "synapse '%s': layers '%s' and '%s' differ in size: %lld and %lld",
+                           s->name, net->layer[x].name, net->layer[y].name, (long long)s->size[0],
                            (long long)s->size[1]);
     return cgam_net_end(net, status);
 }

@@ -113,12 +113,11 @@ cgam_status cgam_net_add_lowrank(cgam_net *net, const char *name, int k, const i
             status =
                 cgam_fail(env, CGAM_E_ARG, "synapse '%s': factor %d needs both products", name, j);
         else if (U[j]->rows != U[0]->rows || U[j]->cols != s->size[j])
-            status = cgam_fail(env, CGAM_E_SHAPE,
-                               "synapse '%s': factor %d is %lld x %lld, layer '%s' and rank ask "
-                               "for %lld x %lld",
-                               name, j, (long long)U[j]->rows, (long long)U[j]->cols,
-                               net->layer[s->layer[j]].name, (long long)U[0]->rows,
-                               (long long)s->size[j]);
+            status = cgam_fail(
+                env, CGAM_E_SHAPE,
+                "synapse '%s': factor %d is %lld x %lld, layer '%s' and the rank require %lld x %lld",
+                name, j, (long long)U[j]->rows, (long long)U[j]->cols, net->layer[s->layer[j]].name,
+                (long long)U[0]->rows, (long long)s->size[j]);
         s->op[j] = U[j];
     }
     if (status == CGAM_OK && w) status = cgam_syn_vector(net, s, w, U[0]->rows);

@@ -183,12 +183,11 @@ cgam_status cgam_net_add_tensor(cgam_net *net, const char *name, int k, const in
     for (int i = 0; i < k - 1 && rows >= 0; i++)
         if (__builtin_mul_overflow(rows, s->size[i], &rows)) rows = -1;
     if (!T || !T->apply || !T->apply_t || T->rows != rows || T->cols != s->size[k - 1])
-        status =
-            cgam_fail(net->env, CGAM_E_SHAPE,
-                      "synapse '%s': the tensor is %lld x %lld, its layers up to '%s' ask for "
-                      "%lld x %lld",
-                      name, T ? (long long)T->rows : 0, T ? (long long)T->cols : 0,
-                      net->layer[s->layer[k - 1]].name, (long long)rows, (long long)s->size[k - 1]);
+        status = cgam_fail(
+            net->env, CGAM_E_SHAPE,
+            "synapse '%s': the tensor is %lld x %lld, its layers up to '%s' require %lld x %lld",
+            name, T ? (long long)T->rows : 0, T ? (long long)T->cols : 0,
+            net->layer[s->layer[k - 1]].name, (long long)rows, (long long)s->size[k - 1]);
     s->op[0] = T;
     if (status == CGAM_OK) s->scratch = place_buffers(s, NULL, NULL);
     return cgam_net_end(net, status);

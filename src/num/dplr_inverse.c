@@ -134,7 +134,8 @@ cgam_status cgam_dplr_inverse_restore(const cgam_dplr *T, const double *blocks, 
     cgam_dplr_inverse shape;
     *out = NULL;
     if (!lay_out(T, &shape) || block_at(&shape, shape.side, 0) != count)
-        return cgam_fail(T->env, CGAM_E_FORMAT, "the inverse of a gate operator does not fit it");
+        return cgam_fail(T->env, CGAM_E_FORMAT,
+                         "the stored inverse does not match the gate operator");
     cgam_dplr_inverse *M = cgam_zalloc(T->env, 1, sizeof *M);
     if (!M) return cgam_fail_nomem(T->env, "the inverse of a small system");
     *M = shape;

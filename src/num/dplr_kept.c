@@ -69,7 +69,8 @@ cgam_status cgam_dplr_restore(cgam_env *env, const cgam_dplr_spec *spec, const c
     *out = NULL;
     if (M) *M = NULL;
     if (!shapes_hold(spec, kept))
-        return cgam_fail(env, CGAM_E_FORMAT, "factors of a gate operator do not fit their bank");
+        return cgam_fail(env, CGAM_E_FORMAT,
+                         "the stored factors of a gate operator do not match the bank");
     cgam_dplr *T = cgam_zalloc(env, 1, sizeof *T);
     if (!T) return cgam_fail_nomem(env, "a gate operator");
     *T = (cgam_dplr){.env = env,

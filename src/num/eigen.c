@@ -102,7 +102,8 @@ static cgam_status apply_reflectors(tridiagonal *t, int64_t count, double *X)
         lapack_int info = LAPACKE_dormtr_work(LAPACK_COL_MAJOR, 'L', 'U', 'N', t->n, many, t->A,
                                               t->n, t->tau, X + j * t->n, t->n, work, size);
         status = info == 0 ? check_stop(t->env)
-                           : cgam_fail(t->env, CGAM_E_INTERNAL, "dormtr: %d", (int)info);
+                           : cgam_fail(t->env, CGAM_E_INTERNAL, "LAPACK: dormtr failed (info = %d)",
+                                       (int)info);
     }
     cgam_free(t->env, work);
     return status;
@@ -120,7 +121,9 @@ static cgam_status decompose(tridiagonal *t, double *V)
     else {
         lapack_int info = LAPACKE_dstedc_work(LAPACK_COL_MAJOR, 'I', n, t->d, t->e, V, n, work,
                                               (lapack_int)size, iwork, 3 + 5 * n);
-        if (info != 0) status = cgam_fail(t->env, CGAM_E_INTERNAL, "dstedc: %d", (int)info);
+        if (info != 0)
+            status =
+                cgam_fail(t->env, CGAM_E_INTERNAL, "LAPACK: dstedc failed (info = %d)", (int)info);
     }
     cgam_free(t->env, work);
     cgam_free(t->env, iwork);
@@ -140,7 +143,9 @@ cgam_status cgam_eigen_all(cgam_env *env, int64_t n, bool vectors, double *A, do
         if (status == CGAM_OK) memcpy(A, V, (size_t)n * (size_t)n * sizeof *A);
     } else if (status == CGAM_OK) {
         lapack_int info = LAPACKE_dsterf(t.n, t.d, t.e);
-        if (info != 0) status = cgam_fail(env, CGAM_E_INTERNAL, "dsterf: %d", (int)info);
+        if (info != 0)
+            status =
+                cgam_fail(env, CGAM_E_INTERNAL, "LAPACK: dsterf failed (info = %d)", (int)info);
     }
     for (int64_t i = 0; i < n && status == CGAM_OK; i++) values[i] = ldexp(t.d[i], t.power);
     cgam_free(env, V);
@@ -158,11 +163,12 @@ static cgam_status find_some(tridiagonal *t, lapack_int from, lapack_int to, dou
     lapack_int info = LAPACKE_dstebz_work('I', 'B', n, 0, 0, from + 1, to + 1, 0, t->d, t->e, &got,
                                           &blocks, found, block, split, t->work, scratch);
     if (info != 0 || got != many)
-        return cgam_fail(t->env, CGAM_E_INTERNAL, "dstebz: %d", (int)info);
+        return cgam_fail(t->env, CGAM_E_INTERNAL, "LAPACK: dstebz failed (info = %d)", (int)info);
     info = LAPACKE_dstein_work(LAPACK_COL_MAJOR, n, t->d, t->e, many, found, block, split, vectors,
                                n, t->work, scratch, failed);
-    return info == 0 ? check_stop(t->env)
-                     : cgam_fail(t->env, CGAM_E_INTERNAL, "dstein: %d", (int)info);
+    return info == 0
+               ? check_stop(t->env)
+               : cgam_fail(t->env, CGAM_E_INTERNAL, "LAPACK: dstein failed (info = %d)", (int)info);
 }
 
 /* Sorts values in ascending order, with their vectors. */

@@ -57,8 +57,9 @@ cgam_status cgam_factor_solve(cgam_env *env, int64_t n, const double *A, const l
         lapack_int many = (lapack_int)(count - j < AT_ONCE ? count - j : AT_ONCE);
         lapack_int info = LAPACKE_dsytrs_work(LAPACK_COL_MAJOR, 'U', (lapack_int)n, many, A,
                                               (lapack_int)n, pivots, X + j * n, (lapack_int)n);
-        status =
-            info == 0 ? check_stop(env) : cgam_fail(env, CGAM_E_INTERNAL, "dsytrs: %d", (int)info);
+        status = info == 0 ? check_stop(env)
+                           : cgam_fail(env, CGAM_E_INTERNAL, "LAPACK: dsytrs failed (info = %d)",
+                                       (int)info);
     }
     return status;
 }

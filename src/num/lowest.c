@@ -229,7 +229,9 @@ static cgam_status lanczos(search *s, double small, double *residual)
         memcpy(e, off, sizeof e);
         lapack_int info =
             LAPACKE_dsteqr(LAPACK_COL_MAJOR, 'I', size, d, e, vectors, size > 0 ? size : 1);
-        if (info != 0) return cgam_fail(s->env, CGAM_E_INTERNAL, "dsteqr: %d", (int)info);
+        if (info != 0)
+            return cgam_fail(s->env, CGAM_E_INTERNAL, "LAPACK: dsteqr failed (info = %d)",
+                             (int)info);
         double *ritz = vectors + (size_t)(size - 1) * (size_t)size;
         *residual = off[j] * fabs(ritz[size - 1]) / d[size - 1];
         if (*residual <= small || off[j] <= 1e-14 * d[size - 1]) break;

@@ -29,7 +29,7 @@ static void hash_token(const cgam_guard *guard, const char *token, size_t length
                        sizeof guard->key);
 }
 
-static const char LETTERS[] = "letters, digits and -._~+/= are expected";
+static const char LETTERS[] = "expected letters, digits and -._~+/=";
 
 /* The first line of a file. */
 static cgam_status read_token(cgam_env *env, const char *path, char *token)
@@ -71,7 +71,7 @@ cgam_status cgam_guard_open(cgam_call *call, cgam_guard *guard)
     guard->origins_count = cgam_args_words(call->args, "allow-origin", &guard->origins);
     snprintf(guard->host, sizeof guard->host, "%s", host);
     if ((token != NULL) + (file != NULL) + none > 1)
-        return cgam_fail(env, CGAM_E_ARG, "token, token-file and no-token exclude each other");
+        return cgam_fail(env, CGAM_E_ARG, "give token, token-file or no-token, only one of them");
     if (none && !cgam_address_is_loopback(host))
         return cgam_fail(env, CGAM_E_ARG, "no-token: requires a loopback host, not %s", host);
     if (sodium_init() < 0) return cgam_fail(env, CGAM_E_INTERNAL, "no source of random numbers");

@@ -257,9 +257,11 @@ static void check_head(cgam_exchange *exchange, const char *url)
     bool cors = cgam_guard_cors(&server->guard, origin);
     bool inside = strncmp(url, "/api", 4) == 0 || strncmp(url, "/metrics", 8) == 0;
     if (!cgam_guard_host(&server->guard, header_value(exchange, "Host"), local))
-        reject(exchange, MHD_HTTP_FORBIDDEN, "this server does not answer for this Host");
+        reject(exchange, MHD_HTTP_FORBIDDEN,
+               "this server does not serve this Host (see --allow-host)");
     if (!cgam_guard_origin(&server->guard, origin, local))
-        reject(exchange, MHD_HTTP_FORBIDDEN, "requests from this Origin are not allowed");
+        reject(exchange, MHD_HTTP_FORBIDDEN,
+               "requests from this Origin are not allowed (see --allow-origin)");
     if (inside && !cors && site && strcmp(site, "same-origin") != 0 && strcmp(site, "none") != 0)
         reject(exchange, MHD_HTTP_FORBIDDEN, "requests from pages of other sites are not allowed");
     if (strcmp(exchange->method, "OPTIONS") == 0 && !cors)

@@ -116,7 +116,7 @@ static model_process *start_process(cgam_server *server, const char *model)
     }
     char text[128];
     free(p);
-    (void)cgam_fail(server->env, CGAM_E_IO, "no process for the model: %s",
+    (void)cgam_fail(server->env, CGAM_E_IO, "cannot start a process for the model: %s",
                     strerror_r(error, text, sizeof text));
     return NULL;
 }

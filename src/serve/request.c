@@ -117,7 +117,7 @@ static cgam_status file_from_lists(cgam_request *r, const cgam_param *p, const j
         n.layout.shape[n.layout.ndim++] = (int64_t)json_array_size(down);
     if (!check_nest(&n, value, 0))
         return cgam_fail(r->env, CGAM_E_SHAPE,
-                         "%s: numbers in lists of equal lengths are expected, at most %d deep",
+                         "%s: expected lists of numbers, of equal lengths and at most %d deep",
                          p->name, CGAM_ARRAY_DIMS);
     if (n.filled == 0) n.truths = n.whole = false;
     n.layout.dtype = n.truths ? CGAM_F32 : n.whole ? CGAM_I64 : CGAM_F64;
@@ -264,10 +264,10 @@ static cgam_status read_file_value(cgam_request *r, const cgam_param *p, json_t 
     else if (numbers && (list || json_is_array(value)))
         status = file_from_lists(r, p, list ? list : value, &name);
     else
-        status = cgam_fail(r->env, CGAM_E_ARG, "%s: %s expected", p->name,
-                           numbers ? "lists of numbers or {\"npy\": base64} are"
-                           : named ? "an id is"
-                                   : "{\"text\": ..} is");
+        status = cgam_fail(r->env, CGAM_E_ARG, "%s: expected %s", p->name,
+                           numbers ? "lists of numbers or {\"npy\": base64}"
+                           : named ? "an id"
+                                   : "{\"text\": ..}");
     if (status != CGAM_OK) return status;
     if (json_is_string(as)) return insert_file_name(r, p, json_string_value(as), name, out);
     *out = json_string(name);
@@ -349,7 +349,7 @@ cgam_status cgam_request_read(cgam_request *r, const cgam_catalog *catalog, cons
     }
     if (size > 0) status = cgam_json_parse(r->env, "request", body, size, &object);
     if (status == CGAM_OK && object && !json_is_object(object))
-        status = cgam_fail(r->env, CGAM_E_ARG, "options are expected as one JSON object");
+        status = cgam_fail(r->env, CGAM_E_ARG, "expected the options as one JSON object");
     if (status == CGAM_OK && !r->options) status = cgam_fail_nomem(r->env, "options");
     void *it = status == CGAM_OK ? json_object_iter(object) : NULL;
     for (; it && status == CGAM_OK; it = json_object_iter_next(object, it)) {

@@ -317,12 +317,12 @@ AS_OFTEN = {("plan_landscape", 3)}  # as one asks for: it would be long
 def wrong_numbers(array):
     """An array of f64 in other forms, and what is said of them; who may be written into is an output."""
     flat = array.ravel()
-    yield "text", "a contiguous array"
+    yield "text", "expected a contiguous array"
     if array.size > 1:
-        yield np.repeat(flat, 2)[::2], "a contiguous array"
-    yield np.ones(array.shape, np.float32), "f64 is expected"
-    yield array.astype(">f8"), "f64 is expected"
-    yield np.zeros(array.shape, np.int64), "f64 is expected"
+        yield np.repeat(flat, 2)[::2], "expected a contiguous array"
+    yield np.ones(array.shape, np.float32), "expected f64"
+    yield array.astype(">f8"), "expected f64"
+    yield np.zeros(array.shape, np.int64), "expected f64"
     yield np.append(flat, 1.0), "expected"
     if array.flags.writeable:
         yield fixed(array), "to write into"
@@ -338,7 +338,7 @@ def instead(world, where, value):
     if isinstance(value, _core.Handle):
         kind = world.kind(value)
         for other in (None, 3, "text", *(h for h in world.handles() if world.kind(h) != kind)):
-            yield other, TypeError, f"^a {kind} is expected$"
+            yield other, TypeError, f"^expected a {kind}$"
     elif isinstance(value, np.ndarray):
         if where not in MAY_BE_NONE and where != ("bank_new", 0):
             yield None, ValueError, "is missing"
@@ -425,76 +425,76 @@ def between(array):
 
 # What only one function can be told, and what it says.
 REFUSED = [
-    ("bank_new", lambda w: (np.zeros((2, 3, 4)), "f64", False, 0), "bank: two axes are expected"),
-    ("bank_new", lambda w: (w.Z, "f32", False, 0), "bank: elements of another size"),
-    ("bank_new", lambda w: (np.zeros((3, 0)), "f64", False, 0), "bank: it is empty"),
+    ("bank_new", lambda w: (np.zeros((2, 3, 4)), "f64", False, 0), "bank: expected two axes"),
+    ("bank_new", lambda w: (w.Z, "f32", False, 0), "bank: the element size does not match"),
+    ("bank_new", lambda w: (np.zeros((3, 0)), "f64", False, 0), "bank: the array is empty"),
     ("bank_new", lambda w: (np.asfortranarray(w.Z), "f64", False, 0), "bank: .* not side by side"),
     ("bank_new", lambda w: (w.Z[::-1], "f64", False, 0), "bank: its rows run backwards"),
     ("bank_new", lambda w: (rows_apart(), "f64", False, 0), "bank: its rows "),
     ("bank_new", lambda w: (between(w.Z).reshape(N, D), "f64", False, 0), "bank: .* not aligned"),
     ("bank_new", lambda w: (np.full((2, 2), np.nan), "f64", False, 0), "row 0, column 0"),
-    ("bank_new", lambda w: (w.Z, "f64", False, -1), "^threads is -1$"),
-    ("plan_new", lambda w: (w.bank, None, np.zeros((D, 0)), None, None), "projection: \\(5, d_c\\) is expected"),
-    ("plan_new", lambda w: (w.bank, None, np.zeros((N, 2)), None, None), "projection: \\(5, d_c\\) is expected"),
-    ("plan_run", lambda w: (w.plan, 2, 1, fixed(np.ones((2, D))), w.c, *[None] * 9), "queries are 2, top is 1"),
-    ("plan_run", lambda w: (w.plan, 1, N + 1, w.q, w.c, *[None] * 9), "queries are 1, top is 8"),
-    ("plan_branch", lambda w: (w.plan, w.q, w.c), "only a plan of mode anneal"),
-    ("result_dict", lambda w: (b"short",), "no result has 5 bytes"),
+    ("bank_new", lambda w: (w.Z, "f64", False, -1), "^threads is -1, it must be at least 1$"),
+    ("plan_new", lambda w: (w.bank, None, np.zeros((D, 0)), None, None), "projection: expected shape \\(5, d_c\\)"),
+    ("plan_new", lambda w: (w.bank, None, np.zeros((N, 2)), None, None), "projection: expected shape \\(5, d_c\\)"),
+    ("plan_run", lambda w: (w.plan, 2, 1, fixed(np.ones((2, D))), w.c, *[None] * 9), "invalid sizes: 2 queries, top 1"),
+    ("plan_run", lambda w: (w.plan, 1, N + 1, w.q, w.c, *[None] * 9), "invalid sizes: 1 queries, top 8"),
+    ("plan_branch", lambda w: (w.plan, w.q, w.c), "branch requires mode anneal"),
+    ("result_dict", lambda w: (b"short",), "a result of 5 bytes has an unknown layout"),
     ("result_dict", lambda w: ("text",), "bytes"),
-    ("fields", lambda w: ("nothing",), "no struct 'nothing' is described"),
+    ("fields", lambda w: ("nothing",), "unknown struct 'nothing'"),
     ("plan_new", lambda w: (w.bank, None, None, None, {"activation": "relu"}), "activation is 'relu': .* softmax"),
-    ("bank_only", lambda w: (w.bank, np.zeros(2, np.uint64)), "mask: 2 words, 1 are expected"),
+    ("bank_only", lambda w: (w.bank, np.zeros(2, np.uint64)), "mask: 2 words, expected 1"),
     ("net_layer", lambda w: (_core.net_new(), "z", (), "tanh", PARAMS, {}), "layer z has 0 axes"),
     ("net_layer", lambda w: (_core.net_new(), "z", (1,) * 99, "tanh", PARAMS, {}), "layer z has 99 axes"),
     ("net_layer", lambda w: (_core.net_new(), "z", (2,), "tanh", ("1", 0.0, 0.0), {}), "real number"),
     ("net_layer", lambda w: (_core.net_new(), "z", (2,), "tanh", (1.0,), {}), "three parameters"),
-    ("net_layer", lambda w: (_core.net_new(), "z", (2,), "relu6", PARAMS, {}), "no Lagrangian 'relu6'"),
+    ("net_layer", lambda w: (_core.net_new(), "z", (2,), "relu6", PARAMS, {}), "unknown Lagrangian 'relu6'"),
     ("net_synapse", lambda w: (net(), "bilinear", "b", (0,), 1.0, (MATRIX,), None), "no kind 'bilinear' joins 1 layers"),
     ("net_synapse", lambda w: (net(), "bilinear", "b", (0, 1, 1), 1.0, (MATRIX,), None), "no kind 'bilinear' joins 3 layers"),
     ("net_synapse", lambda w: (net(), "bilinear", "b", (0, 1), 1.0, (), None), "weights is missing"),
-    ("net_synapse", lambda w: (net(), "bilinear", "b", (0, 1), 1.0, (w.q,), None), "weights: two axes"),
+    ("net_synapse", lambda w: (net(), "bilinear", "b", (0, 1), 1.0, (w.q,), None), "weights: expected two axes"),
     ("net_synapse", lambda w: (net(), "bilinear", "b", (0, 1), 1.0, (np.zeros((0, 3)),), None), "0 x 3"),
     ("net_synapse", lambda w: (net(), "bilinear", "b", (0, 2**32 + 1), 1.0, (MATRIX,), None), "b: no layer 4294967297"),
     ("net_synapse", lambda w: (net(), "bilinear", "b", (0, 1), 1.0, ((KERNEL[0], 4, 3, 1, 1, False),), None), "four axes"),
     ("net_synapse", lambda w: (net(), "hidden", "b", (0,), 1.0, (MATRIX.T.copy(),), ("tanh", (1.0,))), "three parameters"),
     ("net_synapse", lambda w: (net(), "hidden", "b", (0,), 1.0, (MATRIX.T.copy(),), ("tanh",)), "hidden"),
-    ("net_synapse", lambda w: (net(), "bias", "b", (0,), 1.0, (), None), "a bias needs its vector"),
-    ("net_synapse", lambda w: (net(), "bias", "b", (0,), 1.0, (w.u,), None), "vector: 7 numbers, 5 are expected"),
+    ("net_synapse", lambda w: (net(), "bias", "b", (0,), 1.0, (), None), "bias: the vector is missing"),
+    ("net_synapse", lambda w: (net(), "bias", "b", (0,), 1.0, (w.u,), None), "vector: 7 numbers, expected 5"),
     ("net_synapse", lambda w: (net(), "attention", "a", (0, 1), 1.0, (), (None, 0, 0, False)), "two axes"),
-    ("net_synapse", lambda w: (plane(), "attention", "a", (0, 1), 1.0, (w.q, w.q), (1.0, 1, 2, False)), "WQ: 5 numbers, 6"),
-    ("net_jacobian", lambda w: (w.net, w.x, (True,), 1, w.x, room(D + N)), "clamped: a truth value for each layer"),
-    ("net_flow", lambda w: (w.net, 1, room(D + N), "euler9", {}, None, (), False, False), "no method 'euler9'"),
-    ("net_flow", lambda w: (w.net, 1, room(D + N), None, {}, ("noon",), (), False, False), "no event 'noon'"),
-    ("net_flow", lambda w: (w.net, 1, room(D + N), None, {}, ["steady"], (), False, False), "stop: a tuple"),
+    ("net_synapse", lambda w: (plane(), "attention", "a", (0, 1), 1.0, (w.q, w.q), (1.0, 1, 2, False)), "WQ: 5 numbers, expected 6"),
+    ("net_jacobian", lambda w: (w.net, w.x, (True,), 1, w.x, room(D + N)), "clamped: expected a bool"),
+    ("net_flow", lambda w: (w.net, 1, room(D + N), "euler9", {}, None, (), False, False), "method: invalid value 'euler9'"),
+    ("net_flow", lambda w: (w.net, 1, room(D + N), None, {}, ("noon",), (), False, False), "stop: invalid event 'noon'"),
+    ("net_flow", lambda w: (w.net, 1, room(D + N), None, {}, ["steady"], (), False, False), "stop: expected a tuple"),
     ("net_flow", lambda w: (w.net, 1, room(D + N), None, {}, None, ((-1, 0.0, 1.0, None, False),), False, False), "no layer -1"),
     ("net_flow", lambda w: (w.net, 1, room(D + N), None, {}, None, ((2, 0.0, 1.0, None, False),), False, False), "no layer 2"),
     ("net_flow", lambda w: (w.net, 1, room(D + N), None, {}, None, ((0, 0.0, 1.0, None, False),) * 16, False, False), "at most 15"),
-    ("net_flow", lambda w: (w.net, 0, room(D + N), None, {}, None, (), False, False), "there are no states"),
-    ("chat", lambda w: (w.model, ()), "0 messages"),
-    ("chat", lambda w: (w.model, (("user", "x"),) * 65), "65 messages"),
+    ("net_flow", lambda w: (w.net, 0, room(D + N), None, {}, None, (), False, False), "holds no states"),
+    ("chat", lambda w: (w.model, ()), "messages: 0 of them"),
+    ("chat", lambda w: (w.model, (("user", "x"),) * 65), "messages: 65 of them"),
     ("chat", lambda w: (w.model, (("user",),)), "message"),
-    ("piece", lambda w: (w.model, 10**6), "token 1000000, there are"),
-    ("generate", lambda w: (w.model, w.tokens, {}, ("x",) * 17, NO_EDITS), "stop: at most 16"),
+    ("piece", lambda w: (w.model, 10**6), "no token 1000000"),
+    ("generate", lambda w: (w.model, w.tokens, {}, ("x",) * 17, NO_EDITS), "stop: too many words \\(at most 16"),
     ("generate", lambda w: (w.model, w.tokens, {}, ("a\0b",), NO_EDITS), "NUL"),
-    ("generate", lambda w: (w.model, w.tokens, {}, (), ((3,), w.vectors[:1])), "edit: a tuple is expected"),
+    ("generate", lambda w: (w.model, w.tokens, {}, (), ((3,), w.vectors[:1])), "edit: expected a tuple"),
     ("generate", lambda w: (w.model, w.tokens, {}, (), (((1, False),), w.vectors[:1])), "edit"),
-    ("generate", lambda w: (w.model, w.tokens, {}, (), (((1, False, "here", 0, 0, 1.0),), w.vectors[:1])), "edit 0: no such positions"),
-    ("generate", lambda w: (w.model, w.tokens, {}, (), (edit(w)[0], w.vectors)), "edits: vectors \\(1, "),
+    ("generate", lambda w: (w.model, w.tokens, {}, (), (((1, False, "here", 0, 0, 1.0),), w.vectors[:1])), "edit 0: invalid positions"),
+    ("generate", lambda w: (w.model, w.tokens, {}, (), (edit(w)[0], w.vectors)), "edits: expected vectors of shape \\(1, "),
     ("generate", lambda w: (w.model, w.tokens, {}, (), (edit(w)[0], None)), "edits is missing"),
-    ("observe", lambda w: (w.model, [w.tokens[:0]], None, True, True, NO_EDITS, [room(0, dtype=np.float32)]), "prompt 0: no tokens"),
-    ("observe", lambda w: (w.model, [], None, True, True, NO_EDITS, []), "prompts: there are none"),
-    ("observe", lambda w: (w.model, [w.tokens], None, True, True, NO_EDITS, [room(3)]), "an array of another type"),
+    ("observe", lambda w: (w.model, [w.tokens[:0]], None, True, True, NO_EDITS, [room(0, dtype=np.float32)]), "prompt 0: empty"),
+    ("observe", lambda w: (w.model, [], None, True, True, NO_EDITS, []), "prompts: the list is empty"),
+    ("observe", lambda w: (w.model, [w.tokens], None, True, True, NO_EDITS, [room(3)]), "an array has the wrong type"),
     ("observe", lambda w: (w.model, [between(w.tokens)], None, True, True, NO_EDITS,
                            [room(w.layers + 1, len(w.tokens), w.width, dtype=np.float32)]), "not aligned"),
-    ("score", lambda w: (w.model, w.tokens, [w.tokens] * 257, True, room(257)), "continuations: 1 to 256"),
+    ("score", lambda w: (w.model, w.tokens, [w.tokens] * 257, True, room(257)), "continuations: their number must be from 1 to 256"),
     ("score", lambda w: (w.model, fixed([10**6], np.int32), [w.tokens], True, room(1)), "."),
-    ("model_bank", lambda w: (w.model, "raw", "f128"), "lens 'raw', dtype 'f128'"),
+    ("model_bank", lambda w: (w.model, "raw", "f128"), "invalid lens 'raw' or dtype 'f128'"),
     ("contrast", lambda w: (2, 1, w.width, w.vectors, "mode"), "kind 'mode'"),
-    ("vector_save", lambda w: (w.out, 3, w.width, w.vectors, None), "vectors: another size"),
-    ("attention", lambda w: (0, 0, 0, 0, *[room(0)] * 4), "attention of 0 queries"),
-    ("gaps", lambda w: (w.b, w.s, 0.5, N), "mu is 7, memories are 7"),
+    ("vector_save", lambda w: (w.out, 3, w.width, w.vectors, None), "vectors: wrong size"),
+    ("attention", lambda w: (0, 0, 0, 0, *[room(0)] * 4), "attention: invalid sizes: 0 queries"),
+    ("gaps", lambda w: (w.b, w.s, 0.5, N), "no memory mu = 7"),
     ("context_margin", lambda w: (w.gate, None, 0), "d_c is 0"),
-    ("separation", lambda w: ("bound", 0, 1.0, 0.5), "n is 1 or more"),
+    ("separation", lambda w: ("bound", 0, 1.0, 0.5), "n must be at least 1"),
 ]
 
 

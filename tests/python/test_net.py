@@ -290,12 +290,12 @@ def test_cycles_are_collected():
 def test_wrong_networks():
     W = np.ones((2, 3))
     for layers, synapses, word in (
-            ({"x": Layer(2, "none")}, {}, "no Lagrangian 'none'"),
+            ({"x": Layer(2, "none")}, {}, "unknown Lagrangian 'none'"),
             ({"x": Layer(2, "softmax", gamma=1.0)}, {}, "no parameter"),
             ({"x": Layer(2)}, {"b": Bilinear("x", "y", W)}, "no layer 'y'"),
             ({"x": Layer(2), "y": Layer(2)}, {"b": Bilinear("x", "y", W)}, "2 x 3"),
             ({"x": Layer(2, tau=-1.0)}, {}, "tau"),
-            ({"x": Layer(2)}, {"a": Bias("x", [1.0])}, r"\(2,\) is expected"),
+            ({"x": Layer(2)}, {"a": Bias("x", [1.0])}, r"expected \(2,\)"),
             ({"x": Layer(2)}, {"a": Attention("x", "x")}, "two axes"),
             ({"x": Layer((2, 3))}, {"a": Bias("x", np.ones((3, 2)))}, r"bias of shape \(3, 2\)"),
             ({"x": Layer(2), "y": Layer(3)}, {"t": Tensor(["x", "x", "y"], np.ones((1, 4, 3)))}, r"\(2, 2, 3\)"),

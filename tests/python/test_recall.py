@@ -84,7 +84,7 @@ def test_every_field_of_the_library_is_here(rng):
         assert name in dir(one)
         mine = getattr(many, name)[0]
         assert value is None or value == mine or (np.isnan(value) and np.isnan(mine)), name
-    with pytest.raises(ValueError, match="no struct"):
+    with pytest.raises(ValueError, match="unknown struct"):
         cgam.fields("nothing")
 
 
@@ -119,7 +119,7 @@ def test_fast_none_only_and_names(rng, tmp_path):
     assert sorted(two.top_names[1]) == ["n3", "n7"] and sorted(two[0].top_names) == ["n3", "n7"]
     assert exact.top_names is None
     for wrong, words in ((dict(only=[300]), "0 to 299"), (dict(only=[0.5]), "row numbers"), (dict(names=["a"]), "1 names"),
-                         (dict(only=["x"], names=names), "called 'x'"), (dict(only=np.zeros(300, bool)), "300 memories")):
+                         (dict(only=["x"], names=names), "named 'x'"), (dict(only=np.zeros(300, bool)), "300 memories")):
         with pytest.raises(ValueError, match=words):
             bank.recall(q, **wrong)
 

@@ -55,7 +55,7 @@ def test_layouts(rng):
     assert cgam.Bank(Z[:, :4]).recall(q[:4]).p == cgam.Bank(Z[:, :4].copy()).recall(q[:4]).p
     for wrong, word in ((Z.T, "Fortran"), (np.asfortranarray(Z), "Fortran"), (Z[::-1], "backwards"),
                         (Z[:, ::2], "side by side"), (Z[0], "two axes"), (Z[None], "two axes"),
-                        (Z.astype(int), "int64"), (Z.astype(">f8"), "another machine"),
+                        (Z.astype(int), "int64"), (Z.astype(">f8"), "byte order"),
                         (Z.astype(complex), "complex128"), (Z.astype(np.uint16), "uint16"),
                         (Z[:0], "empty"), (Z[:, :0], "empty"), ("text", "two axes"), (None, "two axes"),
                         (Z > 0, "bool"), (np.full((2, 2), np.nan), "row 0, column 0")):
@@ -179,9 +179,9 @@ def test_masked_numbers_are_refused(bank):
     whole = np.ma.array(np.arange(10.0))
     assert bank.recall(whole).p == bank.recall(np.arange(10.0)).p
     whole[3] = np.ma.masked
-    with pytest.raises(ValueError, match="query: numbers are masked"):
+    with pytest.raises(ValueError, match="query: the array has masked numbers"):
         bank.recall(whole)
-    with pytest.raises(ValueError, match="bank: numbers are masked"):
+    with pytest.raises(ValueError, match="bank: the array has masked numbers"):
         cgam.Bank(np.ma.array(np.eye(3), mask=np.eye(3) > 0))
 
 
@@ -225,10 +225,10 @@ def test_wrong_options(bank):
                            (ValueError, dict(alpha=1.5, mode="coupled")), (ValueError, dict(gate_weights=np.ones(50)))):
         with pytest.raises(error):
             bank.recall(q, **options)
-    with pytest.raises(TypeError, match="max_iter: an integer"):
+    with pytest.raises(TypeError, match="max_iter: expected an integer"):
         bank.recall(q, max_iter=1.5)
     for name in ("mode", "activation"):
-        with pytest.raises(TypeError, match=f"{name}: a text"):
+        with pytest.raises(TypeError, match=f"{name}: expected a str"):
             bank.plan(**{name: 3})
     with pytest.raises(ValueError, match="NUL"):
         bank.plan("first\0")

@@ -376,7 +376,7 @@ def a_kill_leaves_nothing_behind():
 
 def options(where):
     refuse(2, ["--no-token", "0.0.0.0"], "serve", "--host", "0.0.0.0", "--no-token")
-    refuse(2, ["exclude"], "serve", "--token", "x", "--no-token")
+    refuse(2, ["--token, --token-file or --no-token"], "serve", "--token", "x", "--no-token")
     refuse(2, ["nothing.npy"], "serve", "--bank", f"{where}/nothing.npy")
     refuse(2, ["duplicate id a"], "serve", "--bank", f"a={where}/Z.npy", "--bank", f"a={where}/Z.npy")
     for name, lines, words in ("few", "a\n", ["1 names", "3"]), ("Z", "a\nb\nc\n", []):

@@ -171,8 +171,8 @@ def sums_of_rows_and_parts(rng):
     check(demo["queries"][0]["p"] != other["queries"][0]["p"], "another seed, another bank")
     names(Z)
     for words, text in ((["memory 12", "0 to 11"], "rows:12"), (["no memory named 'x'"], "rows:x"), (["factor"], "rows:1*"),
-                        (["expected at '/2'"], "rows:1/2"), (["number or name"], "rows:"), (["number or name"], "rows:1;"),
-                        (["expected at 'red'"], "rows:'x-ray'red"), (["closing quote"], "rows:'x"), (["0 to 11"], "rows:" + "9" * 30)):
+                        (["at '/2'"], "rows:1/2"), (["number or name"], "rows:"), (["number or name"], "rows:1;"),
+                        (["at 'red'"], "rows:'x-ray'red"), (["closing quote"], "rows:'x"), (["0 to 11"], "rows:" + "9" * 30)):
         refuse(2, ["--query", *words], "recall", "--bank", "Z.npy", "--query", text)
     os.remove("Z.names")
     refuse(2, ["no names", "Z.names"], "recall", "--bank", "Z.npy", "--query", "rows:red")
@@ -238,8 +238,8 @@ def energy_map(rng):
     doc = ask(*at)
     V = np.linalg.svd(Z - Z.mean(0))[2][:2]
     close(np.abs([doc["memories"][0]["x"], doc["memories"][0]["y"]]), np.abs(V @ (Z[0] - Z.mean(0))), 1e-9, "principal components")
-    for words, extra in ((["2 or 3 memories"], ("--through", "1,2,3,4")), (["memory 9"], ("--through", "1,9")), (["no plane"], ("--through", "1,1")),
-                         (["x and y"], ("--at", "1")), (["one is expected"], ("--context", "rows:1;2"))):
+    for words, extra in ((["2 or 3 memories"], ("--through", "1,2,3,4")), (["memory 9"], ("--through", "1,9")), (["do not span a plane"], ("--through", "1,1")),
+                         (["x and y"], ("--at", "1")), (["expected one row"], ("--context", "rows:1;2"))):
         refuse(2, words, *at, *extra)
     refuse(2, ["supercritical"], "map", "--bank", "Z.npy", "--gates", "settled", "--alpha", 3)
 
@@ -279,7 +279,7 @@ def landscape(rng):
     one = ask(*at[:-2], "--alpha", alpha, "--lambda", 0.1)
     check(one["unique"] is True and len(one["points"]) == 1 and one["points"][0]["basin"] == 1, one)
     refuse(2, ["a landscape needs A(alpha) positive definite", "supercritical", "alpha_crit"], *at, "--alpha", 3)
-    refuse(2, ["query", "one is expected"], "landscape", "--bank", "Z.npy", "--query", "Z.npy")
+    refuse(2, ["query", "expected one row"], "landscape", "--bank", "Z.npy", "--query", "Z.npy")
     refuse(2, ["starts"], *at, "--starts", -1)
 
 
@@ -308,7 +308,7 @@ def anneal(rng):
     check(all(t["kind"] in ("fold", "pitchfork", "winner") for t in q["transitions"]), q["transitions"])
     check("path" not in ask(*words, "--mode", "coupled")["queries"][0], "other modes have no branch")
     refuse(2, ["beta-start", "at most beta"], *words, "--mode", "anneal", "--beta-start", 13)
-    refuse(2, ["--beta-start needs --mode anneal"], *words, "--mode", "coupled", "--beta-start", 1)
+    refuse(2, ["--beta-start requires --mode anneal"], *words, "--mode", "coupled", "--beta-start", 1)
     refuse(2, ["mode anneal", "alpha_crit"], *words[:-5], 9, *words[-4:], "--mode", "anneal")
 
 

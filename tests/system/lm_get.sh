@@ -34,5 +34,5 @@ cat >"$scratch/bin/npm" <<'NPM'
 #!/bin/sh
 echo other >"$4/node-llama-cpp-linux-x64-3.22.1.tgz"
 NPM
-expect 2 "was expected" PATH="$scratch/bin:$PATH"
+expect 2 "wrong digest" PATH="$scratch/bin:$PATH"
 exit $failures

@@ -165,7 +165,7 @@ def flows(folder):
     check(free["context_stable"] is False and free["context_margin"] <= 0, free["context_margin"])
     code, out, _ = run(*words, "--mode", "flow", "--free-context", "--t-max", "5")
     check(code == 0 and "it cannot settle" in out, out)
-    refuse(2, ["--free-query needs --mode flow"], *words, "--free-query")
+    refuse(2, ["--free-query requires --mode flow"], *words, "--free-query")
     slow = ask(*words, "--alpha", "0.5", "--mode", "flow", "--tau-s", "1e-6", "--free-query")
     check(all(q["end"] == "converged" for q in slow["queries"]), "a ratio of a million")
 

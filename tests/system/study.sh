@@ -66,12 +66,12 @@ expect 2 "--alphas is -0.5" quick competition --alphas -0.5
 expect 2 "--beta is 0" quick competition --beta 0
 expect 2 "invalid value 'often'" quick separation --context-noise often
 expect 2 "--ratio is 1000000000" quick timescale --ratio 1e9
-expect 2 "at most 1 are allowed" quick timescale --lambda 1,2
+expect 2 "2 values (at most 1)" quick timescale --lambda 1,2
 expect 2 "no option --frobnicate" quick phase --frobnicate
 expect 2 "--x and --y" quick phase --x alpha --y alpha
-expect 2 "trials are 0 to 9" quick separation --trials 10 --only-trial 10
+expect 2 "valid: 0 to 9" quick separation --trials 10 --only-trial 10
 expect 2 "no study 'separaton'" "$CGAM" study separaton
-expect 2 "needs --alpha below alpha_crit = 1" quick separation --mode coupled --alpha 2 --trials 8
+expect 2 "requires --alpha below alpha_crit = 1" quick separation --mode coupled --alpha 2 --trials 8
 expect 2 "nowhere.npy" quick capacity --bank "$work/nowhere.npy"
 expect 2 "--scale is 0" "$CGAM" report --scale 0 --out "$work/report"
 

@@ -79,7 +79,7 @@ static cgam_status declare_labels(cgam_dataset *set, const char *labels)
     for (const char *at = labels; at && *at && status == CGAM_OK;) {
         size_t length = strcspn(at, ","), equal = strcspn(at, "=,");
         if (equal == 0 || equal + 1 >= length || at[equal] != '=')
-            return cgam_fail(set->env, CGAM_E_ARG, "labels '%s': KEY=WORD,KEY=WORD is expected",
+            return cgam_fail(set->env, CGAM_E_ARG, "labels '%s': expected KEY=WORD,KEY=WORD",
                              labels);
         status = add_label(set, at, equal, at + equal + 1, length - equal - 1);
         if (status == CGAM_OK && find_label(set, set->label[set->labels - 1].key) + 1 < set->labels)
@@ -261,7 +261,7 @@ static cgam_status next_record(set_reader *r, bool *more)
     size_t end = r->at;
     for (bool quoted = false; end < size && (quoted || bytes[end] != '\n'); end++) {
         if (bytes[end] == '"') quoted = !quoted;
-        if (end - r->at > LINE_MAX_BYTES) return fail_at_line(r, "the record does not end");
+        if (end - r->at > LINE_MAX_BYTES) return fail_at_line(r, "the record is not terminated");
     }
     cgam_status status = reserve_text(r, end - r->at + 2);
     if (status != CGAM_OK) return status;
@@ -287,21 +287,21 @@ static cgam_status next_record(set_reader *r, bool *more)
 static cgam_status read_tsv(set_reader *r)
 {
     split_tabs(r);
-    if (r->fields != 2) return fail_at_line(r, "label, tab, text are expected");
+    if (r->fields != 2) return fail_at_line(r, "expected label, tab, text");
     return add_example(r->set, r->where, r->field[1], r->field[0]);
 }
 
 static cgam_status read_facts(set_reader *r)
 {
     split_tabs(r);
-    if (r->fields != 2) return fail_at_line(r, "two texts with a tab between are expected");
+    if (r->fields != 2) return fail_at_line(r, "expected two texts separated by a tab");
     return add_example(r->set, r->where, r->field[0], r->field[1]);
 }
 
 static cgam_status read_sst2(set_reader *r)
 {
     split_tabs(r);
-    if (r->fields != 2) return fail_at_line(r, "sentence, tab, label are expected");
+    if (r->fields != 2) return fail_at_line(r, "expected sentence, tab, label");
     if (r->line == 1 && strcmp(r->field[0], "sentence") == 0) return CGAM_OK;
     return add_example(r->set, r->where, r->field[0], r->field[1]);
 }
@@ -310,8 +310,7 @@ static cgam_status read_sst2(set_reader *r)
 static cgam_status read_trec(set_reader *r)
 {
     char *colon = strchr(r->text, ':'), *blank = strchr(r->text, ' ');
-    if (!colon || !blank || colon > blank)
-        return fail_at_line(r, "COARSE:fine question is expected");
+    if (!colon || !blank || colon > blank) return fail_at_line(r, "expected COARSE:fine question");
     size_t length = strlen(blank + 1);
     char *utf8 = cgam_alloc(r->set->env, 2 * length + 1, 1), *to = utf8;
     if (!utf8) return cgam_fail_nomem(r->set->env, "a line");
@@ -354,8 +353,7 @@ static void fix_entities(char *text)
 
 static cgam_status read_agnews(set_reader *r)
 {
-    if (r->fields < 2)
-        return fail_at_line(r, "class, title, description or text, class are expected");
+    if (r->fields < 2) return fail_at_line(r, "expected class, title, description or text, class");
     char *label = r->fields == 3 ? r->field[0] : r->field[1], one[2] = "";
     if (strlen(label) == 1) one[0] = (char)(label[0] + (r->fields == 2)); /* 0-3 become 1-4 */
     char *text = r->field[0];
@@ -376,10 +374,11 @@ static cgam_status read_lama(set_reader *r)
     const char *subject = json_string_value(json_object_get(row, "sub_label"));
     const char *masked =
         json_string_value(json_array_get(json_object_get(row, "masked_sentences"), 0));
-    if (!object || (!subject && !masked)) status = fail_at_line(r, "no sub_label or no obj_label");
+    if (!object || (!subject && !masked))
+        status = fail_at_line(r, "sub_label or obj_label is missing");
     else if (strcmp(r->set->template, cgam_dataset_masked) != 0)
         status = subject ? add_example(r->set, r->where, subject, object)
-                         : fail_at_line(r, "no sub_label");
+                         : fail_at_line(r, "sub_label is missing");
     else if (!masked)
         status = fail_at_line(r, "no masked sentence, and no relation with a template");
     else {
@@ -407,7 +406,7 @@ static cgam_status read_pairs(set_reader *r)
     if (status != CGAM_OK) return status;
     snprintf(r->where, sizeof r->where, "%s", r->name);
     if (!json_is_array(list))
-        status = fail_at_line(r, "an array of {\"input\", \"output\"} is expected");
+        status = fail_at_line(r, "expected an array of {\"input\", \"output\"}");
     json_array_foreach(list, i, pair)
     {
         if (status != CGAM_OK) break;
@@ -499,7 +498,7 @@ cgam_status cgam_dataset_read(cgam_env *env, const char *name, const char *where
 {
     *out = NULL;
     const format *f = format_named(name);
-    if (!f) return cgam_fail(env, CGAM_E_ARG, "no format '%s' of datasets", name);
+    if (!f) return cgam_fail(env, CGAM_E_ARG, "unknown dataset format '%s'", name);
     if (f->facts && labels)
         return cgam_fail(env, CGAM_E_ARG, "labels: %s is a set of facts and has no classes", where);
     set_reader r = {.name = where, .file = *file};

@@ -288,7 +288,7 @@ cgam_status cgam_ridge_truncate(const cgam_ridge *r, int64_t rank, double *U, do
 {
     int64_t n = r->n, d = r->d;
     if (rank < 1 || rank > d)
-        return cgam_fail(r->env, CGAM_E_ARG, "rank is %lld, 1 to %lld are possible",
+        return cgam_fail(r->env, CGAM_E_ARG, "rank is %lld, it must be from 1 to %lld",
                          (long long)rank, (long long)d);
     double *buffer = cgam_alloc(r->env, (size_t)(2 * n * d + n * n + n), sizeof *buffer);
     if (!buffer) return cgam_fail_nomem(r->env, "a projection of low rank");
@@ -307,8 +307,8 @@ cgam_status cgam_projection_read(cgam_env *env, const char *path, int64_t width,
     cgam_status status = cgam_array_open(env, path, &array);
     if (status != CGAM_OK) return status;
     if (array.ndim != 2)
-        status = cgam_fail(env, CGAM_E_SHAPE, "projection: %s has %d dimensions, 2 are expected",
-                           path, array.ndim);
+        status = cgam_fail(env, CGAM_E_SHAPE, "projection: %s has %d dimensions, expected 2", path,
+                           array.ndim);
     else if (array.shape[0] != width || array.shape[1] != width)
         status =
             cgam_fail(env, CGAM_E_SHAPE, "projection: %s is %lld x %lld, the model's width is %lld",

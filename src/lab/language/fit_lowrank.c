@@ -154,8 +154,10 @@ cgam_status cgam_fit_refine(const cgam_lens *lens, const cgam_fit_aim *of, int64
     int64_t half = rank * lens->width;
     size_t bytes = (size_t)half * sizeof *U;
     if (iterations < 0 || 2 * half > INT32_MAX / 2)
-        return cgam_fail(env, CGAM_E_ARG, "%lld iterations over %lld numbers are not possible",
-                         (long long)iterations, (long long)(2 * half));
+        return cgam_fail(
+            env, CGAM_E_ARG,
+            "iterations must be 0 or more, and the fit at most 1073741823 numbers; not %lld and %lld",
+            (long long)iterations, (long long)(2 * half));
     cgam_train_problem problem = {2 * half, 1, &v, loss_of};
     cgam_train_opts opts = cgam_train_opts_default();
     cgam_train_split all = {0};

@@ -107,8 +107,8 @@ cgam_status cgam_gates_ask(const cgam_gates *g, const cgam_gates_input *in, cgam
     *out = NULL;
     for (int64_t k = 0; k < in->labels; k++)
         if (in->tokens[k] >= n)
-            return cgam_fail(env, CGAM_E_ARG, "label %lld is row %d of %lld", (long long)k,
-                             (int)in->tokens[k], (long long)n);
+            return cgam_fail(env, CGAM_E_ARG, "label %lld is token %d (valid: below %lld)",
+                             (long long)k, (int)in->tokens[k], (long long)n);
     cgam_gates_asked *a = cgam_zalloc(env, 1, sizeof *a);
     if (!a) return cgam_fail_nomem(env, "a question");
     a->gates = g;

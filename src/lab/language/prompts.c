@@ -416,8 +416,10 @@ cgam_status cgam_prompts_new(cgam_env *env, const cgam_dataset *eval, const cgam
     *out = NULL;
     cgam_prompts_opts o = opts ? *opts : cgam_prompts_opts_default();
     if (o.queries < 1 || o.shots_max < 0 || o.shots_max > SHOTS_MAX)
-        return cgam_fail(env, CGAM_E_ARG, "%lld queries with up to %lld demonstrations",
-                         (long long)o.queries, (long long)o.shots_max);
+        return cgam_fail(
+            env, CGAM_E_ARG,
+            "the number of queries must be at least 1, and of demonstrations from 0 to %d; not %lld and %lld",
+            SHOTS_MAX, (long long)o.queries, (long long)o.shots_max);
     cgam_prompts *prompts = cgam_zalloc(env, 1, sizeof *prompts);
     if (!prompts) return cgam_fail_nomem(env, "prompts");
     prompts->env = env;
@@ -501,7 +503,8 @@ static cgam_status choose_demos(const cgam_prompts *prompts, int64_t query, int6
                                 cgam_demos demos, int64_t *demo, const char **words)
 {
     if (query < 0 || query >= prompts->queries || k < 0 || k > prompts->shots_max)
-        return cgam_fail(prompts->env, CGAM_E_ARG, "query %lld of %lld with %lld of %lld shots",
+        return cgam_fail(prompts->env, CGAM_E_ARG,
+                         "invalid query %lld (there are %lld) or shots %lld (at most %lld)",
                          (long long)query, (long long)prompts->queries, (long long)k,
                          (long long)prompts->shots_max);
     order_demos(prompts, query, k, demo);

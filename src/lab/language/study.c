@@ -216,7 +216,8 @@ static cgam_status read_shots(cgam_lm_study *study, const cgam_lm_study_opts *op
     for (int64_t i = 0; i < n; i++) {
         int64_t at = study->n_shots, *to = study->shots;
         if (given[i] < 0)
-            return cgam_fail(study->env, CGAM_E_ARG, "shots: %lld is below 0", (long long)given[i]);
+            return cgam_fail(study->env, CGAM_E_ARG, "shots: %lld is negative",
+                             (long long)given[i]);
         while (to[at - 1] > given[i]) at--;
         if (to[at - 1] == given[i]) continue;
         if (study->n_shots == CGAM_SHOTS_MAX)
@@ -360,7 +361,7 @@ static cgam_status run_part(cgam_lm_study *study, cgam_lm_part part, cgam_lm_res
     case CGAM_LM_FIT: return cgam_lm_fit(study, NULL, out);
     case CGAM_LM_EXPERIMENTS: break;
     }
-    return cgam_fail(study->env, CGAM_E_ARG, "a study has no part %d", (int)part);
+    return cgam_fail(study->env, CGAM_E_ARG, "invalid study part %d", (int)part);
 }
 
 cgam_status cgam_lm_study_part(cgam_lm_study *study, cgam_lm_part part, cgam_lm_result **out)

@@ -481,18 +481,19 @@ static cgam_status check_opts(const cgam_fitting *f)
 {
     const cgam_lm_fit_opts *o = f->opts;
     if (f->k == 0)
-        return cgam_fail(f->env, CGAM_E_ARG, "shots: contexts need demonstrations, 1 or more");
+        return cgam_fail(f->env, CGAM_E_ARG, "shots: a context needs at least 1 demonstration");
     if (o->layer < -1 || o->layer >= f->layers)
-        return cgam_fail(f->env, CGAM_E_ARG, "layer: %lld, the model has 0 to %lld",
+        return cgam_fail(f->env, CGAM_E_ARG, "layer: no layer %lld (valid: 0 to %lld)",
                          (long long)o->layer, (long long)f->layers - 1);
     if (f->lowrank && (o->rank < 1 || o->rank > f->d))
-        return cgam_fail(f->env, CGAM_E_ARG, "rank: %lld, the model's width is %lld",
+        return cgam_fail(f->env, CGAM_E_ARG,
+                         "rank is %lld, it must be from 1 to the model's width, %lld",
                          (long long)o->rank, (long long)f->d);
     if (o->more_count >= CGAM_FIT_TASKS)
         return cgam_fail(f->env, CGAM_E_ARG, "dataset: at most %d tasks", CGAM_FIT_TASKS);
     if (o->save && !cgam_path_ends(o->save, ".npy") && !cgam_path_ends(o->save, ".npz") &&
         !cgam_path_ends(o->save, ".safetensors"))
-        return cgam_fail(f->env, CGAM_E_ARG, "%s: .safetensors, .npz or .npy is expected", o->save);
+        return cgam_fail(f->env, CGAM_E_ARG, "%s must end in .safetensors, .npz or .npy", o->save);
     if (f->lowrank && !cgam_lens_has_norm(f->lens))
         return cgam_fail(f->env, CGAM_E_UNSUPPORTED,
                          "method lowrank: this model's probabilities are not those of its norm and "

@@ -353,18 +353,19 @@ static cgam_status check_study(const gating *g)
         int64_t layer;
     } given[] = {{"context-layer", o->context_layer}, {"query-layer", o->query_layer}};
     if (g->study->shots[g->study->n_shots - 1] == 0)
-        return cgam_fail(g->env, CGAM_E_ARG, "shots: a context needs demonstrations, 1 or more");
+        return cgam_fail(g->env, CGAM_E_ARG, "shots: a context needs at least 1 demonstration");
     if (g->n < QUERIES_LEAST)
         return cgam_fail(g->env, CGAM_E_ARG, "queries: %lld are too few for two halves",
                          (long long)g->n);
     if (o->no_first && o->no_coupled) return cgam_fail(g->env, CGAM_E_ARG, "modes: empty list");
     for (int i = 0; i < 2; i++)
         if (given[i].layer >= g->layers)
-            return cgam_fail(g->env, CGAM_E_ARG, "%s is %lld, the model has 0 to %lld",
+            return cgam_fail(g->env, CGAM_E_ARG, "%s: no layer %lld (valid: 0 to %lld)",
                              given[i].name, (long long)given[i].layer, (long long)g->layers - 1);
     for (int64_t i = 0; i < o->n_alphas; i++)
         if (!(o->alphas[i] >= 0) || !isfinite(o->alphas[i]))
-            return cgam_fail(g->env, CGAM_E_ARG, "alphas: %g, each is 0 or more and finite",
+            return cgam_fail(g->env, CGAM_E_ARG,
+                             "alphas: %g is not allowed, each must be 0 or more and finite",
                              o->alphas[i]);
     if (o->n_alphas >= CGAM_GATES_GRID)
         return cgam_fail(g->env, CGAM_E_ARG, "alphas: at most %d numbers", CGAM_GATES_GRID - 1);
@@ -380,7 +381,7 @@ static cgam_status make_alphas(gating *g)
     for (int64_t i = 0; i < o->n_alphas; i++) {
         if (!(o->alphas[i] < info.critical.alpha_lo))
             return cgam_fail(g->env, CGAM_E_ARG,
-                             "alphas: %g is not below alpha_crit = %.9g of these rows",
+                             "alphas: %g must be below alpha_crit = %.9g of these rows",
                              o->alphas[i], info.critical.alpha_lo);
         int64_t at = g->alphas;
         while (g->alpha[at - 1] > o->alphas[i]) at--;

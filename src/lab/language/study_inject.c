@@ -344,18 +344,19 @@ static cgam_status check_study(const injection *t)
 {
     const cgam_lm_inject_opts *o = t->opts;
     if (t->study->shots[t->study->n_shots - 1] == 0)
-        return cgam_fail(t->env, CGAM_E_ARG, "shots: vectors need demonstrations, 1 or more");
+        return cgam_fail(t->env, CGAM_E_ARG, "shots: a vector needs at least 1 demonstration");
     if (t->n < QUERIES_LEAST)
         return cgam_fail(t->env, CGAM_E_ARG, "queries: %lld are too few for two halves",
                          (long long)t->n);
     if (o->no_add && o->no_replace) return cgam_fail(t->env, CGAM_E_ARG, "kinds: empty list");
     for (int64_t i = 0; i < o->layers_count; i++)
         if (o->layers[i] < 0 || o->layers[i] >= t->layers)
-            return cgam_fail(t->env, CGAM_E_ARG, "layers: %lld, the model has 0 to %lld",
+            return cgam_fail(t->env, CGAM_E_ARG, "layers: no layer %lld (valid: 0 to %lld)",
                              (long long)o->layers[i], (long long)t->layers - 1);
     for (int64_t i = 0; i < o->scales_count; i++)
         if (!isfinite(o->scales[i]))
-            return cgam_fail(t->env, CGAM_E_ARG, "scales: one is not finite");
+            return cgam_fail(t->env, CGAM_E_ARG, "scales: number %lld is %g, it must be finite",
+                             (long long)i, o->scales[i]);
     return cgam_lm_task_several(t->study, &t->study->task);
 }
 

@@ -282,7 +282,7 @@ cgam_status cgam_lm_steer(cgam_lm_study *study, cgam_lm_task *task, const cgam_l
     cgam_env *env = study->env;
     *out = NULL;
     if (study->shots[study->n_shots - 1] == 0 || task->queries < 2)
-        return cgam_fail(env, CGAM_E_ARG, "steering needs demonstrations and 2 queries or more");
+        return cgam_fail(env, CGAM_E_ARG, "steering needs at least 1 demonstration and 2 queries");
     cgam_status status = cgam_lm_task_several(study, task);
     if (status == CGAM_OK) status = cgam_lm_task_label(study, task);
     if (status == CGAM_OK) status = cgam_lm_study_lens(study, &lens);

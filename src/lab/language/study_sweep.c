@@ -420,7 +420,7 @@ cgam_status cgam_lm_sweep(cgam_lm_study *study, const cgam_lm_sweep_opts *opts,
     float *zero = NULL;
     *out = NULL;
     if (study->shots[study->n_shots - 1] == 0)
-        return cgam_fail(study->env, CGAM_E_ARG, "shots: a sweep needs demonstrations, 1 or more");
+        return cgam_fail(study->env, CGAM_E_ARG, "shots: a sweep needs at least 1 demonstration");
     cgam_status status = cgam_trial_begin(study, &t);
     if (status != CGAM_OK) return status;
     t.opts = &o;

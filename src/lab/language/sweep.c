@@ -81,8 +81,8 @@ cgam_status cgam_sweep_sums(const cgam_lens *lens, const cgam_sweep_input *in, c
     int64_t d = lens->width, each = after_each(in);
     double scale[2];
     if (query_layer < 0 || query_layer >= in->layers)
-        return cgam_fail(lens->env, CGAM_E_ARG, "query layer %lld of %lld", (long long)query_layer,
-                         (long long)in->layers);
+        return cgam_fail(lens->env, CGAM_E_ARG, "no query layer %lld (there are %lld)",
+                         (long long)query_layer, (long long)in->layers);
     for (int h = 0; h < 2; h++)
         scale[h] = lambda * cgam_sweep_scale(in, d, context, query_layer, h);
     for (int64_t r = 0; r < in->queries * (1 + each); r++) {

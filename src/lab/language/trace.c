@@ -139,7 +139,8 @@ cgam_status cgam_lm_trace_make(cgam_lm *lm, const cgam_lm_prompt *with,
     cgam_lm_trace_opts o = opts ? *opts : cgam_lm_trace_opts_default();
     *out = (cgam_lm_trace){.layers = cgam_lm_describe(lm).layers + 1};
     if (o.text.edits_each)
-        return cgam_fail(env, CGAM_E_ARG, "trace has one text; put its edits in edits");
+        return cgam_fail(env, CGAM_E_ARG,
+                         "trace has one text, so edits_each must be NULL; use edits");
     cgam_status status = cgam_lm_generate(lm, 1, with, &o.text, &out->text);
     out->count = out->text.count;
     if (status == CGAM_OK && out->text.stop == CGAM_LM_STOP_INTERRUPT) status = CGAM_E_INTERRUPTED;

@@ -15,7 +15,7 @@ cgam_status cgam_vector_effect(cgam_lm_study *study, cgam_vector **out)
     cgam_vector *v = NULL;
     *out = NULL;
     if (k == 0)
-        return cgam_fail(study->env, CGAM_E_ARG, "shots: a vector needs demonstrations, 1 or more");
+        return cgam_fail(study->env, CGAM_E_ARG, "shots: a vector needs at least 1 demonstration");
     cgam_status status = cgam_lm_states(study, &study->task, 0, CGAM_DEMOS_TRUE, &zero);
     if (status == CGAM_OK) status = cgam_lm_states(study, &study->task, k, CGAM_DEMOS_TRUE, &icl);
     if (status == CGAM_OK) status = cgam_vector_new(study->env, rows, study->info.width, NULL, &v);

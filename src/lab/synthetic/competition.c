@@ -28,7 +28,7 @@ typedef struct setup {
 cgam_status cgam_competition_check(cgam_env *env, const cgam_study_opts *o)
 {
     if (o->example < o->trials) return CGAM_OK;
-    return cgam_fail(env, CGAM_E_ARG, "example is %lld, trials are 0 to %lld",
+    return cgam_fail(env, CGAM_E_ARG, "example: no trial %lld (valid: 0 to %lld)",
                      (long long)o->example, (long long)o->trials - 1);
 }
 

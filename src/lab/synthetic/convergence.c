@@ -225,7 +225,7 @@ static cell cell_at(const cgam_study_opts *o, const cgam_problem *p, int64_t tri
 cgam_status cgam_convergence_check(cgam_env *env, const cgam_study_opts *o)
 {
     if (cells_of(o) <= CGAM_STREAM_CELLS) return CGAM_OK;
-    return cgam_fail(env, CGAM_E_ARG, "%lld combinations of alpha, lambda and beta, at most %d",
+    return cgam_fail(env, CGAM_E_ARG, "%lld combinations of alpha, lambda and beta (at most %d)",
                      (long long)cells_of(o), CGAM_STREAM_CELLS);
 }
 

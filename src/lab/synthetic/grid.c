@@ -42,16 +42,16 @@ cgam_status cgam_grid_check(cgam_env *env, const cgam_study_opts *o)
     cgam_status status = CGAM_OK;
     for (int64_t i = 0; i < o->load.count && status == CGAM_OK && !o->bank; i++)
         if (o->load.values[i] < LEAST)
-            status = cgam_fail(env, CGAM_E_ARG, "load is %g, without a bank it must be at least %g",
+            status = cgam_fail(env, CGAM_E_ARG, "load is %g, it must be at least %g without a bank",
                                o->load.values[i], LEAST);
     for (int64_t i = 0; i < o->load.count && status == CGAM_OK; i++)
         if (memories(o, o->load.values[i]) == 0)
-            status = cgam_fail(env, CGAM_E_ARG, "load %g asks for %.0f memories, %lld are there",
+            status = cgam_fail(env, CGAM_E_ARG, "load %g needs %.0f memories, the bank has %lld",
                                o->load.values[i], o->load.values[i] * (double)dimensions(o),
                                (long long)(o->bank ? cgam_bank_describe(o->bank).n : N_MAX));
     if (status == CGAM_OK && o->load.count * o->sigma_q.count > CGAM_STREAM_CELLS)
         status =
-            cgam_fail(env, CGAM_E_ARG, "%lld loads times %lld noise levels, at most %d pairs",
+            cgam_fail(env, CGAM_E_ARG, "%lld loads times %lld noise levels (at most %d pairs)",
                       (long long)o->load.count, (long long)o->sigma_q.count, CGAM_STREAM_CELLS);
     if (status == CGAM_OK && o->kind == CGAM_STUDY_PHASE && o->x == o->y)
         status = cgam_fail(env, CGAM_E_ARG, "x and y must be different axes");

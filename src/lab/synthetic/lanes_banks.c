@@ -73,7 +73,7 @@ static cgam_status eigen(cgam_banks *b, int64_t k, double *mu)
     lapack_int info = LAPACKE_dsyev_work(LAPACK_COL_MAJOR, 'V', 'U', (lapack_int)k, b->small,
                                          (lapack_int)k, mu, b->work, (lapack_int)b->work_size);
     if (info == 0) return CGAM_OK;
-    return cgam_fail(b->env, CGAM_E_INTERNAL, "dsyev: %d", (int)info);
+    return cgam_fail(b->env, CGAM_E_INTERNAL, "LAPACK: dsyev failed (info = %d)", (int)info);
 }
 
 static cgam_status decompose_lane(cgam_banks *b, int lane)

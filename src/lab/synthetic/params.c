@@ -347,7 +347,7 @@ cgam_status cgam_study_params_check(cgam_env *env, const cgam_study_opts *o)
         if (count < 1 && p->list.count > 0)
             return cgam_fail(env, CGAM_E_ARG, "%s: the list is empty", p->name);
         if (p->kind == CGAM_FIELD_LIST && count > p->most)
-            return cgam_fail(env, CGAM_E_ARG, "%s: %lld values, at most %lld are allowed", p->name,
+            return cgam_fail(env, CGAM_E_ARG, "%s: %lld values (at most %lld)", p->name,
                              (long long)count, (long long)p->most);
         for (int64_t i = 0; i < count && status == CGAM_OK; i++)
             status = check_number(env, p, cgam_study_param_value(p, o, i));

@@ -51,7 +51,7 @@ static cgam_status make_bank(cgam_study *study, int64_t set, double *Z, double *
     if (status == CGAM_OK) status = cgam_gate_new(bank, o->alpha, NULL, &gate);
     if (status == CGAM_OK && o->coupled && cgam_gate_describe(gate).regime != CGAM_SUBCRITICAL)
         status = cgam_fail(env, CGAM_E_NOT_POSITIVE,
-                           "mode coupled needs alpha below alpha_crit = %.17g, it is %.17g",
+                           "mode coupled requires alpha below alpha_crit = %.17g; alpha is %.17g",
                            cgam_gate_describe(gate).critical.alpha, o->alpha);
     for (int64_t j = 0; j < o->d && status == CGAM_OK; j++) {
         v[j] = 1;

@@ -194,7 +194,7 @@ cgam_status cgam_study_trial(cgam_env *env, const cgam_study_opts *opts, int64_t
     if (status != CGAM_OK) return status;
     int64_t trials = o.trials * (cgam_study_param_find(o.kind, "banks") ? o.banks : 1);
     if (trial < 0 || trial >= trials)
-        status = cgam_fail(env, CGAM_E_ARG, "only-trial is %lld, trials are 0 to %lld",
+        status = cgam_fail(env, CGAM_E_ARG, "only-trial: no trial %lld (valid: 0 to %lld)",
                            (long long)trial, (long long)trials - 1);
     if (status == CGAM_OK) {
         cgam_json_put_int(study->doc, "trial", trial);

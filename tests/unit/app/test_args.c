@@ -261,13 +261,13 @@ TEST_WITH(setup, teardown, json_is_checked_like_words)
 {
     refuse_json("{\"FILE\": \"a\", \"count\": 1.5}", "count: '1.5' is not an integer");
     refuse_json("{\"FILE\": \"a\", \"count\": 1e20}", "count: '1e+20' is not an integer");
-    refuse_json("{\"FILE\": \"a\", \"count\": [1]}", "count: a number or text is expected");
+    refuse_json("{\"FILE\": \"a\", \"count\": [1]}", "count: expected a number or text");
     refuse_json("{\"FILE\": \"a\", \"shots\": [[1]]}",
-                "shots: a number or text, or an array of these, is expected");
+                "shots: expected a number or text, or an array of these");
     refuse_json("{\"FILE\": \"a\", \"shots\": []}", "shots: the array is empty");
     refuse_json("{\"FILE\": \"a\", \"shots\": [1, 65]}", "shots is 65, it must be from 0 to 64");
-    refuse_json("{\"FILE\": \"a\", \"bold\": \"yes\"}", "bold: true or false is expected");
-    refuse_json("{\"FILE\": {}}", "FILE: a number or text is expected");
+    refuse_json("{\"FILE\": \"a\", \"bold\": \"yes\"}", "bold: expected true or false");
+    refuse_json("{\"FILE\": {}}", "FILE: expected a number or text");
     refuse_json("{\"FILE\": \"a\", \"beta\": -1}",
                 "beta is -1, it must be above 0 (1e-301 or more)");
     refuse_json("{\"FILE\": \"a\", \"kinds\": [\"add,replace\"]}",
@@ -275,7 +275,7 @@ TEST_WITH(setup, teardown, json_is_checked_like_words)
     refuse_json("{\"FILE\": \"a\", \"modes\": 1}",
                 "no option modes; did you mean mode? see: cgam help try this");
     refuse_json("{}", "FILE is missing; see: cgam help try this");
-    refuse_json("[1]", "parameters are expected as one JSON object");
+    refuse_json("[1]", "expected the parameters as one JSON object");
 }
 
 static int scenario(cgam_env *own, void *arg)

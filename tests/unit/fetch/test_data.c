@@ -50,8 +50,7 @@ TEST_WITH(set_up, tear_down, what_is_cut_short_is_refused)
         cgam_data_rows_free(env, &rows);
     }
     CHECK_FAILS(env, CGAM_E_FORMAT, read_words(words, sizeof words, &rows)); /* with its NUL */
-    CHECK_REFUSED(env, CGAM_E_FORMAT, "one JSON object is expected",
-                  read_words("[1, {}", 6, &rows));
+    CHECK_REFUSED(env, CGAM_E_FORMAT, "expected one JSON object", read_words("[1, {}", 6, &rows));
 }
 
 TEST_WITH(set_up, tear_down, lies_are_refused)
@@ -74,13 +73,13 @@ TEST_WITH(set_up, tear_down, lies_are_refused)
         {"3,4,5,1]", "3,4;5,1]", "numbers of a word"},
         {"\":[3", "\";[3", "numbers of a word"},
         {"\":[3", "\":{3", "numbers of a word"},
-        {"\"caf", "caf", "a word is expected"},
+        {"\"caf", "caf", "expected a word"},
         {"]},\"unk", "],\"c\":[3,4,5,1]},\"unk", "more words than were announced"},
-        {"\"size\":2", "\"sizes\":2", "size, dimensions and vectors are expected"},
-        {"\"size\":2", "\"size\":\"2\"", "size, dimensions and vectors are expected"},
-        {"\"dimensions\":2", "\"dimension\":2", "size, dimensions and vectors are expected"},
-        {"\"dimensions\":2", "\"dimensions\":null", "size, dimensions and vectors are expected"},
-        {"\"vectors\":{", "\"vectors\":[", "size, dimensions and vectors are expected"},
+        {"\"size\":2", "\"sizes\":2", "expected size, dimensions and vectors"},
+        {"\"size\":2", "\"size\":\"2\"", "expected size, dimensions and vectors"},
+        {"\"dimensions\":2", "\"dimension\":2", "expected size, dimensions and vectors"},
+        {"\"dimensions\":2", "\"dimensions\":null", "expected size, dimensions and vectors"},
+        {"\"vectors\":{", "\"vectors\":[", "expected size, dimensions and vectors"},
         {"\"size\":2", "\"size\":0", "out of range"},
         {"\"dimensions\":2", "\"dimensions\":-2", "out of range"},
         {"\"dimensions\":2", "\"dimensions\":100001", "out of range"},
@@ -127,9 +126,9 @@ TEST_WITH(set_up, tear_down, digits_are_pixels_and_labels)
     } lies[] = {
         {images + 3, 1, "not IDX files of images and labels"},
         {labels + 3, 3, "not IDX files of images and labels"},
-        {labels + 7, 3, "2 images of 2 pixels in 20 bytes"},
-        {images + 7, 3, "3 images of 2 pixels in 20 bytes"},
-        {images + 13, 2, "2 images of 131074 pixels in 20 bytes"},
+        {labels + 7, 3, "2 images of 2 pixels do not match a file of 20 bytes or its labels"},
+        {images + 7, 3, "3 images of 2 pixels do not match a file of 20 bytes or its labels"},
+        {images + 13, 2, "2 images of 131074 pixels do not match a file of 20 bytes or its labels"},
         {labels + 8, 10, "label 10"},
     };
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
@@ -148,11 +147,11 @@ TEST_WITH(set_up, tear_down, digits_are_pixels_and_labels)
     memset(labels + 4, 0, 4);
     image_file.size = 16;
     label_file.size = 8;
-    CHECK_REFUSED(env, CGAM_E_FORMAT, "digits: 0 rows of 0 numbers",
+    CHECK_REFUSED(env, CGAM_E_FORMAT, "digits: unsupported size: 0 rows of 0 numbers",
                   cgam_data_read_digits(env, "digits", &image_file, &label_file, &rows));
     images[7] = labels[7] = 2;
     label_file.size = 10;
-    CHECK_REFUSED(env, CGAM_E_FORMAT, "digits: 2 rows of 0 numbers",
+    CHECK_REFUSED(env, CGAM_E_FORMAT, "digits: unsupported size: 2 rows of 0 numbers",
                   cgam_data_read_digits(env, "digits", &image_file, &label_file, &rows));
 }
 

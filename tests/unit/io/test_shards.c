@@ -129,7 +129,7 @@ TEST_ENV(indexes_from_strangers_are_refused)
     CHECK_STATUS(env, cgam_arrays_write(env, scratch("other.safetensors"), 3, other));
 #define FIRST "{\"Z.0\": \"s-00001-of-00012.safetensors\", "
     refused(env, FIRST "\"wide\": \"other.safetensors\"}", CGAM_E_SHAPE,
-            "other.safetensors:wide: d = 4, the arrays before have 3");
+            "other.safetensors:wide: d = 4, the arrays before it have d = 3");
     refused(env, FIRST "\"flat\": \"other.safetensors\"}", CGAM_E_SHAPE, "has 1");
     refused(env, FIRST "\"double\": \"other.safetensors\"}", CGAM_E_SHAPE, "several types");
     refused(env, FIRST "\"x\": \"other.safetensors\"}", CGAM_E_NOT_FOUND, "no array 'x'");

@@ -41,9 +41,9 @@ TEST_ENV(tables_with_holes)
 {
     CHECK_STATUS(env, parse(env, "{" TENSOR("a", 0, 4) "," TENSOR("b", 4, 8) "}", 8));
     CHECK_REFUSED(env, CGAM_E_FORMAT,
-                  "'a' begins at byte 4 of the data, the one before ends at 0: a hole",
+                  "t: tensor 'a' begins at byte 4 of the data, the one before ends at 0: a gap",
                   parse(env, "{" TENSOR("a", 4, 8) "," TENSOR("b", 12, 16) "}", 16));
-    CHECK_REFUSED(env, CGAM_E_FORMAT, "not an object of texts",
+    CHECK_REFUSED(env, CGAM_E_FORMAT, "t: '__metadata__' is not an object of strings",
                   parse(env, "{\"__metadata__\":{\"k\":1,\"l\":2}," TENSOR("a", 0, 4) "}", 4));
 }
 

@@ -95,7 +95,8 @@ TEST_ENV(folders_are_made_with_those_above)
     CHECK_STATUS(env, cgam_folder_make(env, scratch("a/b/c"))); /* there already */
     const char *file = put_text("file", "");
     assert_int_equal(cgam_folder_make(env, scratch("file/below")), CGAM_E_IO);
-    assert_non_null(strstr(cgam_env_message(env), "file: cannot make the folder: Not a directory"));
+    assert_non_null(
+        strstr(cgam_env_message(env), "file: cannot create the folder: Not a directory"));
     assert_int_equal(unlink(file), 0);
     assert_int_equal(cgam_folder_make(env, ""), CGAM_E_ARG);
     char path[CGAM_PATH_ROOM], name[CGAM_PATH_ROOM];

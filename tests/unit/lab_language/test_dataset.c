@@ -102,22 +102,22 @@ TEST(bad_lines_are_named)
     static const struct {
         const char *format, *bytes, *labels, *words;
     } cases[] = {
-        {"sst2", "sentence\tlabel\nno label\n", NULL, ":2: sentence, tab, label"},
+        {"sst2", "sentence\tlabel\nno label\n", NULL, ":2: expected sentence, tab, label"},
         {"sst2", "sentence\tlabel\nx\t7\n", NULL, ":2: label '7' has no word"},
         {"sst2", "sentence\tlabel\n \t1\n", NULL, ":2: the text is empty"},
         {"sst2", "", NULL, "no examples"},
         {"agnews", "\"3\",\"open", NULL, ":1: a quote is not closed"},
         {"agnews", "a,b,c,d\n", NULL, ":1: more than three fields"},
-        {"agnews", "alone\n", NULL, ":1: class, title, description or text, class"},
+        {"agnews", "alone\n", NULL, ":1: expected class, title, description or text, class"},
         {"agnews", "\"text\",12\n", NULL, ":1: label '12' has no word"},
-        {"trec", "Who was Galileo ?\n", NULL, ":1: COARSE:fine"},
-        {"trec", "HUM:desc\n", NULL, ":1: COARSE:fine"},
-        {"trec", "Who was: Galileo ?\n", NULL, ":1: COARSE:fine"},
-        {"tsv", "up\n", NULL, ":1: label, tab, text"},
-        {"tsv", "a\tb\tc\td\te\tf\tg\th\ti\tj\n", NULL, ":1: label, tab, text"},
-        {"facts", "France\tParis\tor so\n", NULL, ":1: two texts"},
-        {"lama", "{\"obj_label\": \"x\"}\n", NULL, "no sub_label"},
-        {"lama", "{\"sub_label\": 3}\n", NULL, "no obj_label"},
+        {"trec", "Who was Galileo ?\n", NULL, ":1: expected COARSE:fine"},
+        {"trec", "HUM:desc\n", NULL, ":1: expected COARSE:fine"},
+        {"trec", "Who was: Galileo ?\n", NULL, ":1: expected COARSE:fine"},
+        {"tsv", "up\n", NULL, ":1: expected label, tab, text"},
+        {"tsv", "a\tb\tc\td\te\tf\tg\th\ti\tj\n", NULL, ":1: expected label, tab, text"},
+        {"facts", "France\tParis\tor so\n", NULL, ":1: expected two texts separated by a tab"},
+        {"lama", "{\"obj_label\": \"x\"}\n", NULL, ":1: sub_label or obj_label is missing"},
+        {"lama", "{\"sub_label\": 3}\n", NULL, "obj_label is missing"},
         {"lama", "{]\n", NULL, ":1:1:"},
         {"pairs", "[{\"input\": \"a\", \"output\": \"b\"}", NULL, ":1:"},
         {"pairs", "{\"input\": \"a\", \"output\": \"b\"}", NULL, "an array of"},
@@ -136,7 +136,7 @@ TEST(bad_lines_are_named)
         {"tsv", "a\tb\n", "a=,b=y", "KEY=WORD"},
         {"agnews", "\n\r\n\"3\",\"open", NULL, ":3: a quote is not closed"},
         {"lama", "{\"obj_label\": \"x\", \"sub_label\": \"y\"}\n", NULL, "no masked sentence"},
-        {"nosuch", "a\tb\n", NULL, "no format 'nosuch'"},
+        {"nosuch", "a\tb\n", NULL, "unknown dataset format 'nosuch'"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         cgam_dataset *set;
@@ -567,8 +567,10 @@ TEST(what_prompts_do_not_have_is_refused)
                                             {.queries = 1, .shots_max = -1},
                                             {.queries = 1, .shots_max = 1025}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        CHECK_REFUSED(env, CGAM_E_ARG, "queries with up to",
-                      cgam_prompts_new(env, set, NULL, &bad[i], &prompts));
+        CHECK_REFUSED(
+            env, CGAM_E_ARG,
+            "the number of queries must be at least 1, and of demonstrations from 0 to 1024",
+            cgam_prompts_new(env, set, NULL, &bad[i], &prompts));
         assert_null(prompts);
     }
     CHECK_STATUS(env, cgam_prompts_new(env, set, NULL, NULL, &prompts));
@@ -585,7 +587,7 @@ TEST(what_prompts_do_not_have_is_refused)
         CHECK_FAILS(env, CGAM_E_ARG,
                     cgam_prompts_text(prompts, asked[i][0], asked[i][1], CGAM_DEMOS_TRUE, &text));
         assert_null(text);
-        CHECK_REFUSED(env, CGAM_E_ARG, "of 4 shots",
+        CHECK_REFUSED(env, CGAM_E_ARG, "invalid query ",
                       cgam_prompts_turns(prompts, asked[i][0], asked[i][1] > 4 ? 5 : asked[i][1],
                                          CGAM_DEMOS_TRUE, (char *[11]){NULL}));
     }

@@ -322,7 +322,7 @@ TEST_ENV(projections_are_read_or_refused)
     one.shape = (int64_t[]){9};
     CHECK_STATUS(env, cgam_arrays_write(env, path, 1, &one));
     CHECK_FAILS(env, CGAM_E_SHAPE, cgam_projection_read(env, path, 3, &got));
-    CHECK_MESSAGE(env, "1 dimensions, 2 are expected");
+    CHECK_MESSAGE(env, "has 1 dimensions, expected 2");
     unlink(path);
     CHECK_FAILS(env, CGAM_E_NOT_FOUND, cgam_projection_read(env, path, 3, &got));
 }

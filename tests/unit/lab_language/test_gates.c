@@ -335,7 +335,8 @@ TEST(each_kind_of_answer_may_be_asked_for_alone)
             in.tokens = beyond;
             in.labels = 2;
             cgam_gates_asked *none;
-            CHECK_REFUSED(env, CGAM_E_ARG, "label 1 is row", cgam_gates_ask(gates, &in, &none));
+            CHECK_REFUSED(env, CGAM_E_ARG, "label 1 is token 400",
+                          cgam_gates_ask(gates, &in, &none));
             assert_null(none);
         }
 }

@@ -379,7 +379,7 @@ TEST(what_cannot_be_injected_is_said)
     cgam_lm_inject_opts opts = cgam_lm_inject_opts_default();
     opts.layers = beyond;
     opts.layers_count = 1;
-    CHECK_REFUSED(env, CGAM_E_ARG, "layers: 4, the model has 0 to 3",
+    CHECK_REFUSED(env, CGAM_E_ARG, "layers: no layer 4 (valid: 0 to 3",
                   cgam_lm_inject(study, &opts, &result));
     opts = cgam_lm_inject_opts_default();
     opts.no_add = opts.no_replace = true;

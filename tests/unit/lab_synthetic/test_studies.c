@@ -342,7 +342,7 @@ TEST(a_trial_does_not_know_how_many_there_are)
         cgam_text_free(env, a);
         cgam_text_free(env, b);
         CHECK_REFUSED(env, CGAM_E_ARG,
-                      k == CGAM_STUDY_RIVALS ? "trials are 0 to 47" : "trials are 0 to 11",
+                      k == CGAM_STUDY_RIVALS ? "(valid: 0 to 47)" : "(valid: 0 to 11)",
                       cgam_study_trial(env, &o, 12 * o.banks, &a));
         CHECK_FAILS(env, CGAM_E_ARG, cgam_study_trial(env, &o, -1, &a));
     }
@@ -671,15 +671,15 @@ TEST(bad_options_are_named)
     refuse(env, &o, "beta is 0");
     o = small(CGAM_STUDY_COMPETITION);
     o.example = 70;
-    refuse(env, &o, "example is 70");
+    refuse(env, &o, "example: no trial 70");
     o = small(CGAM_STUDY_TIMESCALE);
     o.ratio = (cgam_list){huge, 1};
     refuse(env, &o, "ratio is 1000000");
     o = small(CGAM_STUDY_CAPACITY);
     o.load = (cgam_list){huge, 1};
-    refuse(env, &o, "load 1e+06 asks for");
+    refuse(env, &o, "load 1e+06 needs 16000000 memories, the bank has 65536");
     o.load = (cgam_list){tiny, 1};
-    refuse(env, &o, "load is 0.0001, without a bank it must be at least 0.001");
+    refuse(env, &o, "load is 0.0001, it must be at least 0.001 without a bank");
     o.load = o.sigma_q = (cgam_list){many, 33};
     refuse(env, &o, "33 loads times 33 noise levels");
     o = small(CGAM_STUDY_CONVERGENCE);

@@ -28,15 +28,19 @@ TEST_WITH(set_up, tear_down, what_is_asked_lies_within_the_prompts)
         int64_t count, batch;
         const char *said;
     } cases[] = {
-        {.from = below, .said = "token -1 of prompt 1: it has 5 tokens"},
-        {.from = behind, .said = "token 5 of prompt 1: it has 5 tokens"},
-        {.own = none, .said = "token 0 of prompt 1"},
-        {.own = more, .said = "token 6 of prompt 1"},
-        {.layers = negative, .count = 1, .said = "layer -1: layers are 0 to 3"},
-        {.layers = high, .count = 1, .said = "layer 4: layers are 0 to 3"},
+        {.from = below, .said = "no token -1 in prompt 1, which has 5 tokens"},
+        {.from = behind, .said = "no token 5 in prompt 1, which has 5 tokens"},
+        {.own = none, .said = "no token 0 in prompt 1, which has 5 tokens"},
+        {.own = more, .said = "no token 6 in prompt 1, which has 5 tokens"},
+        {.layers = negative,
+         .count = 1,
+         .said = "layer -1: layers must be from 0 to 3, each once, in rising order"},
+        {.layers = high,
+         .count = 1,
+         .said = "layer 4: layers must be from 0 to 3, each once, in rising order"},
         {.layers = twice, .count = 2, .said = "each once, in rising order"},
-        {.batch = -1, .said = "batches of -1 tokens"},
-        {.batch = 1 << 17, .said = "batches of 131072 tokens: 1 to 65536"},
+        {.batch = -1, .said = "batch_tokens is -1, it must be from 0 (default) to 65536"},
+        {.batch = 1 << 17, .said = "batch_tokens is 131072"},
     };
     OWNED(cgam_lm) lm = model_tiny(env, tiny_shape_default());
     const cgam_lm_prompt prompts[] = {{tokens, 3}, {tokens, 5}};
@@ -51,7 +55,7 @@ TEST_WITH(set_up, tear_down, what_is_asked_lies_within_the_prompts)
                       cgam_lm_observe(lm, 2, prompts, &o, none_comes, NULL));
     }
     tokens[4] = -7;
-    CHECK_REFUSED(env, CGAM_E_ARG, "prompt 1: token -7 is not one of",
+    CHECK_REFUSED(env, CGAM_E_ARG, "prompt 1: no token -7",
                   cgam_lm_observe(lm, 2, prompts, NULL, none_comes, NULL));
     tokens[4] = 73;
 }
@@ -67,12 +71,12 @@ TEST_WITH(set_up, tear_down, candidates_come_in_the_order_of_their_prompts)
         cgam_lm_candidate candidate[2];
         const char *said;
     } cases[] = {
-        {{{0, tokens, 2}, {-1, tokens, 2}}, "candidate 1 is of prompt -1"},
-        {{{0, tokens, 2}, {2, tokens, 2}}, "candidate 1 is of prompt 2"},
+        {{{0, tokens, 2}, {-1, tokens, 2}}, "candidate 1 belongs to prompt -1"},
+        {{{0, tokens, 2}, {2, tokens, 2}}, "candidate 1 belongs to prompt 2"},
         {{{1, tokens, 2}, {0, tokens, 2}}, "order of the 2 prompts"},
         {{{0, tokens, 0}, {1, tokens, 2}}, "candidate 0 has 0 tokens"},
         {{{0, tokens, 2}, {1, tokens, 4}}, "candidate 1 has 4 tokens after a prompt of 5"},
-        {{{0, tokens, 2}, {1, strange, 2}}, "candidate 1: token 100000"},
+        {{{0, tokens, 2}, {1, strange, 2}}, "candidate 1: no token 100000"},
     };
     double log_p[2] = {7, 7};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -268,7 +272,8 @@ TEST_WITH(set_up, tear_down, a_chat_is_written_as_the_template_says)
             if (!strstr(text_of(lm, n, out), cases[i].says))
                 fail_msg("'%s' is not in '%s'", cases[i].says, text_of(lm, n, out));
             cgam_lm_tokens_free(lm, out);
-            CHECK_REFUSED(env, CGAM_E_ARG, "without messages", cgam_lm_chat(lm, 0, &one, &out, &n));
+            CHECK_REFUSED(env, CGAM_E_ARG, "the chat has no messages",
+                          cgam_lm_chat(lm, 0, &one, &out, &n));
             CHECK_REFUSED(env, CGAM_E_ARG, "a chat of 16777217 bytes is too long",
                           cgam_lm_chat(lm, 1, &long_one, &out, &n));
             CHECK_REFUSED(env, CGAM_E_ARG, "16777217 bytes is too long",

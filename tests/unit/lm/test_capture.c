@@ -268,13 +268,13 @@ TEST(bad_prompts_are_named)
     int32_t tokens[40] = {1};
     model_sheet sheet = {0};
     cgam_lm_prompt prompts[] = {{tokens, 3}, {tokens, 40}};
-    CHECK_REFUSED(env, CGAM_E_ARG, "text 1 has 40 tokens, the model's context is 32",
+    CHECK_REFUSED(env, CGAM_E_ARG, "text 1 has 40 tokens, the model's context holds 32",
                   cgam_lm_capture(lm, 2, prompts, NULL, model_keep, &sheet));
     prompts[1].count = 0;
     CHECK_FAILS(env, CGAM_E_ARG, cgam_lm_capture(lm, 2, prompts, NULL, model_keep, &sheet));
     prompts[1].count = 5;
     tokens[4] = 100000;
-    CHECK_REFUSED(env, CGAM_E_ARG, "prompt 1: token 100000",
+    CHECK_REFUSED(env, CGAM_E_ARG, "prompt 1: no token 100000",
                   cgam_lm_capture(lm, 2, prompts, NULL, model_keep, &sheet));
     cgam_lm_capture_opts opts = {.batch_tokens = -1};
     CHECK_FAILS(env, CGAM_E_ARG, cgam_lm_capture(lm, 1, prompts, &opts, model_keep, &sheet));

@@ -71,11 +71,11 @@ TEST_WITH(begin, end, what_a_store_cannot_keep_is_refused)
                   cgam_lm_collect(lm, store, 1, &prompt, NULL, &opts, NULL, NULL));
     opts = usual;
     opts.capture.edits_each = &none;
-    CHECK_REFUSED(env, CGAM_E_ARG, "without edits",
+    CHECK_REFUSED(env, CGAM_E_ARG, "states computed with edits cannot be stored",
                   cgam_lm_collect(lm, store, 1, &prompt, NULL, &opts, NULL, NULL));
     opts = usual;
     opts.all_tokens = true;
-    CHECK_REFUSED(env, CGAM_E_ARG, "states of all tokens are collected in a store",
+    CHECK_REFUSED(env, CGAM_E_ARG, "states of all tokens require a store",
                   cgam_lm_collect(lm, NULL, 1, &prompt, NULL, &opts, NULL, NULL));
 }
 

@@ -312,22 +312,23 @@ TEST(edits_that_cannot_be_are_named)
     sheet none = {0};
     e.layer = 4;
     e.vector = s.vector[0];
-    CHECK_REFUSED(env, CGAM_E_ARG, "an edit at layer 4: the model has 0 to 3",
+    CHECK_REFUSED(env, CGAM_E_ARG, "edit: no layer 4 (valid: 0 to 3",
                   cgam_lm_observe(lm, PROMPTS, s.prompt, &o, keep, &none));
     e = (cgam_lm_edit){
         .where = CGAM_LM_RANGE, .from = 3, .to = 16, .scale = 1, .vector = s.vector[0]};
-    CHECK_REFUSED(env, CGAM_E_ARG, "an edit at tokens 3 to 16: prompt 3 has 15 tokens",
+    CHECK_REFUSED(env, CGAM_E_ARG, "edit: tokens 3 to 16 are outside prompt 3, which has 15 tokens",
                   cgam_lm_observe(lm, PROMPTS, s.prompt, &o, keep, &none));
     float odd[WIDTH] = {0};
     odd[7] = NAN;
     const cgam_lm_edit good = {.where = CGAM_LM_LAST, .scale = 1, .vector = s.vector[0]};
-    static const char *const says[] = {"an edit at tokens -16 to -16: prompt 3 has 15 tokens",
-                                       "an edit at tokens 4 to 3: prompt 0 has 24 tokens",
-                                       "an edit of scale inf",
-                                       "an edit of scale 1e+300",
-                                       "an edit at layer -1: the model has 0 to 3",
-                                       "an edit at layer 2 without a vector",
-                                       "an edit at layer 0: number 7 of its vector is nan"};
+    static const char *const says[] = {
+        "edit: tokens -16 to -16 are outside prompt 3, which has 15 tokens",
+        "edit: tokens 4 to 3 are outside prompt 0, which has 24 tokens",
+        "edit: scale is inf",
+        "edit: scale is 1e+300",
+        "edit: no layer -1 (valid: 0 to 3",
+        "edit at layer 2: its vector is missing",
+        "edit at layer 0: number 7 of its vector is nan"};
     cgam_lm_edit bad[] = {good, good, good, good, good, good, good};
     bad[0].where = bad[1].where = CGAM_LM_RANGE;
     bad[0].from = bad[0].to = -16;

@@ -256,7 +256,7 @@ TEST(what_cannot_be_generated_is_named)
     cgam_lm_prompt long_prompt = {many, 40}, full = {many, 32};
     cgam_lm_text text;
     cgam_lm_generate_opts o = cgam_lm_generate_opts_default();
-    CHECK_REFUSED(env, CGAM_E_ARG, "text 0 has 40 tokens, the model's context is 32",
+    CHECK_REFUSED(env, CGAM_E_ARG, "text 0 has 40 tokens, the model's context holds 32",
                   cgam_lm_generate(lm, 1, &long_prompt, NULL, &text));
     cgam_lm_texts_free(lm, 1, &text);
     /* a full context: one token follows, which is not run */
@@ -279,9 +279,11 @@ TEST(what_cannot_be_generated_is_named)
     bad[7].stop = none, bad[7].stop_count = 1;
     bad[8].stop = empty, bad[8].stop_count = 2;
     static const char *const says[] = {
-        "temperature is -1",     "temperature is inf", "temperature is",
-        "top-p is 0,",           "top-p is 1.5,",      "max-tokens is 0: 1 to 1048576",
-        "max-tokens is 1048577", "the text is empty",  "the text is empty"};
+        "temperature is -1",     "temperature is inf",
+        "temperature is",        "top-p is 0,",
+        "top-p is 1.5,",         "max-tokens is 0, it must be from 1 to 1048576",
+        "max-tokens is 1048577", "the text is empty",
+        "the text is empty"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         CHECK_REFUSED(env, CGAM_E_ARG, says[i], cgam_lm_generate(lm, 1, s.prompt, &bad[i], &text));
         assert_null(text.text);

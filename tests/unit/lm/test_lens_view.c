@@ -81,7 +81,7 @@ TEST(cells_are_what_sums_say)
     static const int64_t beyond[][2] = {{1, VOCAB + 1}, {1, 0}, {0, 1}}; /* layers, words */
     for (size_t i = 0; i < sizeof beyond / sizeof *beyond; i++) {
         CHECK_REFUSED(
-            env, CGAM_E_ARG, "are possible",
+            env, CGAM_E_ARG, "it must be from 1 to",
             cgam_lens_look(lens, CGAM_LENS_RAW, beyond[i][0], H, WIDTH, beyond[i][1], &cell, word));
     }
     CHECK_FAILS(env, CGAM_E_VALUE,
@@ -146,7 +146,7 @@ TEST(a_picture_is_that_of_its_prefixes)
     static const int64_t beyond[] = {0, 1 << 20};
     for (int i = 0; i < 2; i++) {
         opts.top = beyond[i];
-        CHECK_REFUSED(env, CGAM_E_ARG, "the vocabulary has",
+        CHECK_REFUSED(env, CGAM_E_ARG, "it must be from 1 to 336",
                       cgam_lens_view_make(lm, lens, text, &opts, &view));
     }
     CHECK_STATUS(env, cgam_lens_view_make(lm, lens, text, NULL, &view));

@@ -118,11 +118,11 @@ TEST_WITH(read_model, forget_model, a_key_that_cannot_be_is_refused_by_its_name)
         {"llama", value("llama.attention.head_count", CGAM_GGUF_U32, 0, heads),
          "llama.attention.head_count is 0"},
         {"stablelm", value("stablelm.rope.dimension_count", CGAM_GGUF_U32, 1, &none),
-         "stablelm.rope.dimension_count is 0 of heads of 16"},
+         "stablelm.rope.dimension_count is 0, which does not suit heads of size 16"},
         {"llama", value("llama.rope.dimension_count", CGAM_GGUF_U32, 3, odd),
-         "llama.rope.dimension_count is 18 of heads of 16"},
+         "llama.rope.dimension_count is 18, which does not suit heads of size 16"},
         {"llama", value("llama.leading_dense_block_count", CGAM_GGUF_U32, 1, &four),
-         "llama.leading_dense_block_count is more than there are layers"},
+         "llama.leading_dense_block_count exceeds the number of layers"},
         {"llama", value("llama.nextn_predict_layers", CGAM_GGUF_U32, 1, &five),
          "llama.nextn_predict_layers leaves no layer"},
         {"llama", value("llama.expert_used_count", CGAM_GGUF_U32, 1, &two),
@@ -131,7 +131,7 @@ TEST_WITH(read_model, forget_model, a_key_that_cannot_be_is_refused_by_its_name)
          "llama.expert_used_count does not fit the number of experts"},
         {"general", value("general.x", CGAM_GGUF_U32, 1, &two), NULL},
         {"", value("x", CGAM_GGUF_U32, 1, &two), "not of a language model"},
-        {"two\nlines", value("x", CGAM_GGUF_U32, 1, &two), "general.architecture is not a word"},
+        {"two\nlines", value("x", CGAM_GGUF_U32, 1, &two), "general.architecture is not a string"},
     };
     CHECK_STATUS(env, check_with("llama", 0, NULL));
     int wrong = 0;

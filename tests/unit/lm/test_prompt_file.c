@@ -56,7 +56,7 @@ TEST(bad_lines_are_named)
                  {"{\"prompt\": \"a\"}\nplain\n", "p.txt:2:1:"},
                  {"{\"prompt\": \"a\"}\n[1]\n", "p.txt:2: no text under \"prompt\""},
                  {"{\"prompt\": \"\"}\n", "p.txt:1: no text under \"prompt\""},
-                 {"{\"prompt\": \"a\", \"label\": 3}\n", "p.txt:1: the label is not a text"}};
+                 {"{\"prompt\": \"a\", \"label\": 3}\n", "p.txt:1: the label is not a string"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         cgam_prompt_file *file;
         assert_int_equal(read_bytes(env, cases[i].bytes, &file), CGAM_E_FORMAT);

@@ -69,7 +69,7 @@ TEST(borrowed_rows_are_seen_and_copied_rows_are_kept)
     CHECK_CLOSE(row[1], 40, 0);
     CHECK_STATUS(env, cgam_bank_row(copied, 1, row));
     CHECK_CLOSE(row[1], 4, 0);
-    CHECK_REFUSED(env, CGAM_E_ARG, "memory 2 of 2", cgam_bank_row(copied, 2, row));
+    CHECK_REFUSED(env, CGAM_E_ARG, "no memory 2", cgam_bank_row(copied, 2, row));
     CHECK_FAILS(env, CGAM_E_ARG, cgam_bank_row(copied, -1, row));
     cgam_bank_free(borrowed);
     cgam_bank_free(copied);

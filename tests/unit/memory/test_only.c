@@ -231,8 +231,8 @@ TEST_ENV(arrays_are_masks_or_are_refused)
         {"<i2", "(2,)", 4, 5, NULL, 3},
         {"|b1", "(5,)", 5, 5, NULL, 1},
         {"|b1", "(5,)", 5, 6, "5 booleans", 0},
-        {"<f8", "(2,)", 16, 5, "booleans or integers are expected, not f64", 0},
-        {"<i8", "(1, 2)", 16, 5, "1 dimension is expected, this array has 2", 0},
+        {"<f8", "(2,)", 16, 5, "expected booleans or integers, not f64", 0},
+        {"<i8", "(1, 2)", 16, 5, "expected 1 dimension, the array has 2", 0},
         {"<i8", "(2,)", 16, 1, "0 to 0)", 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -432,11 +432,11 @@ TEST(ranks_that_give_unlike_rows_are_told_on_both)
          50}, /* rows that lie apart */
         {{{6, 0, CGAM_F64, NULL}, {5, 0, CGAM_F64, NULL}},
          CGAM_E_SHAPE,
-         "rows of 5 f64, those of rank 0 are 6 f64",
+         "rows are 5 f64 here, 6 f64 on rank 0",
          0},
         {{{6, 0, CGAM_F64, NULL}, {6, 0, CGAM_F32, NULL}},
          CGAM_E_SHAPE,
-         "rows of 6 f32, those of rank 0 are 6 f64",
+         "rows are 6 f32 here, 6 f64 on rank 0",
          0},
         {{{0, 0, CGAM_F64, file[0]}, {0, 0, CGAM_F64, file[0]}}, CGAM_OK, "", 4},
         {{{0, 0, CGAM_F64, file[0]}, {0, 0, CGAM_F64, file[1]}},

@@ -31,11 +31,11 @@ TEST_ENV(wrong_flows_are_refused_by_name)
         cgam_status status;
         const char *message;
     } clamps[] = {
-        {{-1, 0, 1, NULL, false}, CGAM_E_ARG, "clamp 0: layer -1, there are 1"},
-        {{1, 0, 1, NULL, false}, CGAM_E_ARG, "clamp 0: layer 1, there are 1"},
-        {{0, -1, 1, NULL, false}, CGAM_E_ARG, "clamp 0 of layer 'x': from -1 to 1"},
-        {{0, 1, 1, NULL, false}, CGAM_E_ARG, "from 1 to 1"},
-        {{0, INFINITY, INFINITY, NULL, false}, CGAM_E_ARG, "from inf to inf"},
+        {{-1, 0, 1, NULL, false}, CGAM_E_ARG, "clamp 0: no layer -1 (there are 1"},
+        {{1, 0, 1, NULL, false}, CGAM_E_ARG, "clamp 0: no layer 1 (there are 1"},
+        {{0, -1, 1, NULL, false}, CGAM_E_ARG, "clamp 0 of layer 'x': from is -1 and to is 1"},
+        {{0, 1, 1, NULL, false}, CGAM_E_ARG, "from is 1 and to is 1"},
+        {{0, INFINITY, INFINITY, NULL, false}, CGAM_E_ARG, "from is inf and to is inf"},
         {{0, 0, 1, nan, false}, CGAM_E_VALUE, "clamp 0 of layer 'x': number 1 is not finite"},
     };
     for (size_t i = 0; i < sizeof clamps / sizeof *clamps; i++) {
@@ -53,17 +53,18 @@ TEST_ENV(wrong_flows_are_refused_by_name)
     CHECK_REFUSED(env, CGAM_E_ARG, "max_steps is 0", cgam_flow_run(net, 1, x, &f, &r));
     f = cgam_flow_opts_default();
     f.watch = -2;
-    CHECK_REFUSED(env, CGAM_E_ARG, "cannot watch layer -2 of 1", cgam_flow_run(net, 1, x, &f, &r));
+    CHECK_REFUSED(env, CGAM_E_ARG, "watch: no layer -2 (there are 1",
+                  cgam_flow_run(net, 1, x, &f, &r));
     f.watch = 1;
     CHECK_FAILS(env, CGAM_E_ARG, cgam_flow_run(net, 1, x, &f, &r));
     f.watch = -1;
     f.stop = CGAM_EVENT_WINNER;
     CHECK_REFUSED(env, CGAM_E_ARG, "stop at a winner requires a layer to watch",
                   cgam_flow_run(net, 1, x, &f, &r));
-    CHECK_REFUSED(env, CGAM_E_ARG, "a flow of 0 states over 1 layers",
+    CHECK_REFUSED(env, CGAM_E_ARG, "a flow needs at least 1 state and 1 layer, not 0 and 1",
                   cgam_flow_run(net, 0, x, NULL, &r));
     CHECK_STATUS(env, cgam_net_new(env, &empty));
-    CHECK_REFUSED(env, CGAM_E_ARG, "a flow of 1 states over 0 layers",
+    CHECK_REFUSED(env, CGAM_E_ARG, "a flow needs at least 1 state and 1 layer, not 1 and 0",
                   cgam_flow_run(empty, 1, x, NULL, &r));
 }
 
@@ -223,7 +224,7 @@ TEST_ENV(eigenvalues_that_cannot_be_had_are_refused)
     cgam_eigen info;
     const bool all[] = {true};
     cgam_net *net = growing_net(env, N, -3);
-    CHECK_REFUSED(env, CGAM_E_ARG, "0 eigenvalues to 0",
+    CHECK_REFUSED(env, CGAM_E_ARG, "the number of eigenvalues must be at least 1",
                   cgam_net_eigen(net, x, NULL, 0, 0, values, &info));
     CHECK_FAILS(env, CGAM_E_ARG, cgam_net_eigen(net, x, NULL, 1, -1, values, &info));
     CHECK_FAILS(env, CGAM_E_ARG, cgam_net_eigen(net, x, NULL, 1, NAN, values, &info));

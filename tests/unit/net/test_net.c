@@ -28,22 +28,25 @@ TEST_ENV(wrong_shapes_name_the_layers)
     const cgam_op *W = random_op(env, net, &seed, 1, 2, 3, false);
     const cgam_op *S = random_op(env, net, &seed, 1, 3, 3, false);
     const cgam_op *U[] = {W, random_op(env, net, &seed, 1, 2, 5, false)};
-    CHECK_REFUSED(env, CGAM_E_SHAPE, "weights are 2 x 3, layers 'gates' and 'context' have 4 and 3",
+    CHECK_REFUSED(env, CGAM_E_SHAPE,
+                  "weights are 2 x 3, layers 'gates' and 'context' have sizes 4 and 3",
                   cgam_net_add_bilinear(net, "h1", 1, 0, W, 1));
     CHECK_REFUSED(env, CGAM_E_SHAPE, "'gates'", cgam_net_add_self(net, "h2", 1, S, 1));
-    CHECK_REFUSED(env, CGAM_E_SHAPE, "weights are 3 x 3, layer 'gates' has 4",
+    CHECK_REFUSED(env, CGAM_E_SHAPE, "weights are 3 x 3, layer 'gates' has size 4",
                   cgam_net_add_gram(net, "h2", 1, S, 1, NULL));
-    CHECK_REFUSED(env, CGAM_E_SHAPE, "layers 'context' and 'gates' have 3 and 4",
+    CHECK_REFUSED(env, CGAM_E_SHAPE,
+                  "synapse 'h3': layers 'context' and 'gates' differ in size: 3 and 4",
                   cgam_net_add_coupling(net, "h3", 0, 1, 1));
-    CHECK_REFUSED(env, CGAM_E_SHAPE, "ask for 9 x 4",
+    CHECK_REFUSED(env, CGAM_E_SHAPE,
+                  "synapse 't': the tensor is 2 x 3, its layers up to 'gates' require 9 x 4",
                   cgam_net_add_tensor(net, "t", 3, (const int[]){0, 0, 1}, W, 1));
     CHECK_REFUSED(env, CGAM_E_SHAPE, "factor 1 is 2 x 5, layer 'gates'",
                   cgam_net_add_lowrank(net, "l", 2, (const int[]){0, 1}, U, NULL, 1));
-    CHECK_REFUSED(env, CGAM_E_SHAPE, "layer 'gates' has 4",
+    CHECK_REFUSED(env, CGAM_E_SHAPE, "layer 'gates' has size 4",
                   cgam_net_add_hidden(net, "m", 1, W, NULL, NULL, 1));
     CHECK_REFUSED(env, CGAM_E_SHAPE, "'context' and 'gates' have 3 and 4",
                   cgam_net_add_attention(net, "a", 0, 1, NULL, 1));
-    CHECK_REFUSED(env, CGAM_E_ARG, "synapse 'gates': the name is taken",
+    CHECK_REFUSED(env, CGAM_E_ARG, "synapse 'gates': the name is already used",
                   cgam_net_add_bias(net, "gates", 0, (double[3]){0}, 1));
     CHECK_REFUSED(env, CGAM_E_ARG, "the name of a synapse has a control character, 10 at byte 1",
                   cgam_net_add_bias(net, "a\nb", 0, (double[3]){0}, 1));

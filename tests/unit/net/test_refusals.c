@@ -44,7 +44,7 @@ TEST_ENV(layers_that_cannot_be_are_refused)
         {NULL, 1, one, cgam_layer_opts_default(), CGAM_E_ARG, "a layer needs a name"},
         {"\x7f", 1, one, cgam_layer_opts_default(), CGAM_E_ARG, "control character, 127 at byte 0"},
         {"x", -1, one, cgam_layer_opts_default(), CGAM_E_SHAPE, "-1 dimensions"},
-        {"x", 9, one, cgam_layer_opts_default(), CGAM_E_SHAPE, "9 dimensions, at most 8"},
+        {"x", 9, one, cgam_layer_opts_default(), CGAM_E_SHAPE, "layer 'x': 9 dimensions"},
         {"x", 1, &below_zero, cgam_layer_opts_default(), CGAM_E_SHAPE, "shape -1 is empty"},
         {"x", 1, &all, cgam_layer_opts_default(), CGAM_E_SHAPE, "the state grows beyond 2^40"},
         {"x", 1, one, {.tau = INFINITY, .scale = 1}, CGAM_E_ARG, "tau is inf"},
@@ -91,10 +91,10 @@ TEST_ENV(weights_that_cannot_be_are_refused)
         const char *message;
     } dense[] = {
         {CGAM_I64, 2, 2, CGAM_E_UNSUPPORTED, "weights cannot be i64"},
-        {CGAM_F64, 0, 2, CGAM_E_SHAPE, "weights of 0 x 2"},
-        {CGAM_F64, 2, 0, CGAM_E_SHAPE, "weights of 2 x 0"},
-        {CGAM_F64, 1, INT32_MAX, CGAM_E_SHAPE, "weights of 1 x 2147483647"},
-        {CGAM_F64, TERA, 2, CGAM_E_SHAPE, "weights of 1099511627776 x 2"},
+        {CGAM_F64, 0, 2, CGAM_E_SHAPE, "unsupported size of weights: 0 x 2"},
+        {CGAM_F64, 2, 0, CGAM_E_SHAPE, "unsupported size of weights: 2 x 0"},
+        {CGAM_F64, 1, INT32_MAX, CGAM_E_SHAPE, "unsupported size of weights: 1 x 2147483647"},
+        {CGAM_F64, TERA, 2, CGAM_E_SHAPE, "unsupported size of weights: 1099511627776 x 2"},
         {CGAM_F64, 2, 2, CGAM_E_VALUE, "row 1, column 1 is NaN"},
     };
     CHECK_STATUS(env, cgam_net_new(env, &net));
@@ -109,13 +109,13 @@ TEST_ENV(weights_that_cannot_be_are_refused)
     CHECK_REFUSED(env, CGAM_E_VALUE, "weight 3 is not finite",
                   cgam_net_conv(net, &c, numbers, &op));
     c.in_channels = 0;
-    CHECK_REFUSED(env, CGAM_E_SHAPE, "a size is 0, 1 to 32768 are taken",
+    CHECK_REFUSED(env, CGAM_E_SHAPE, "convolution: a size is 0, it must be from 1 to 32768",
                   cgam_net_conv(net, &c, numbers, &op));
     c.in_channels = 32769;
     CHECK_FAILS(env, CGAM_E_SHAPE, cgam_net_conv(net, &c, numbers, &op));
     c = sound;
     c.kernel_width = 3;
-    CHECK_REFUSED(env, CGAM_E_SHAPE, "a kernel of 2 x 3 over 2 x 2",
+    CHECK_REFUSED(env, CGAM_E_SHAPE, "convolution: a kernel of 2 x 3 does not fit into 2 x 2",
                   cgam_net_conv(net, &c, numbers, &op));
     c.kernel_width = 1; /* fewer weights, all of them numbers; more places than the kernel needs */
     c.stride_y = c.stride_x = 3;
@@ -159,24 +159,24 @@ TEST_ENV(operators_that_do_not_fit_are_refused)
     const cgam_op *ranks[] = {&(cgam_op){2, 3, never, never, NULL, false}, &full};
     const cgam_op *sound[] = {&(cgam_op){2, 3, never, never, NULL, false},
                               &(cgam_op){2, 4, never, never, NULL, false}};
-    CHECK_REFUSED(env, CGAM_E_SHAPE, "weights are 3 x 5, layers 'l0' and 'l1' have 3 and 4",
+    CHECK_REFUSED(env, CGAM_E_SHAPE, "weights are 3 x 5, layers 'l0' and 'l1' have sizes 3 and 4",
                   cgam_net_add_bilinear(net, "s", 0, 1, &wide, 1));
     CHECK_REFUSED(env, CGAM_E_SHAPE, "the tensor is 3 x 5",
                   cgam_net_add_tensor(net, "s", 2, pair, &wide, 1));
     CHECK_REFUSED(env, CGAM_E_ARG, "a tensor joins 2 layers or more",
                   cgam_net_add_tensor(net, "s", 1, pair, &wide, 1));
-    CHECK_REFUSED(env, CGAM_E_SHAPE, "factor 1 is 3 x 4, layer 'l1' and rank ask for 2 x 4",
+    CHECK_REFUSED(env, CGAM_E_SHAPE, "factor 1 is 3 x 4, layer 'l1' and the rank require 2 x 4",
                   cgam_net_add_lowrank(net, "s", 2, pair, ranks, NULL, 1));
     CHECK_REFUSED(env, CGAM_E_VALUE, "synapse 's': number 1 is not finite",
                   cgam_net_add_lowrank(net, "s", 2, pair, sound, (const double[]){1, INFINITY}, 1));
     CHECK_FAILS(env, CGAM_E_VALUE,
                 cgam_net_add_gram(net, "s", 0, &full, 1, (const double[]){1, 1, NAN}));
-    CHECK_REFUSED(env, CGAM_E_ARG, "synapse 's': layer -1, there are 3",
+    CHECK_REFUSED(env, CGAM_E_ARG, "synapse 's': no layer -1 (there are 3",
                   cgam_net_add_coupling(net, "s", -1, 0, 1));
     CHECK_REFUSED(env, CGAM_E_ARG, "synapse 's': gain is nan",
                   cgam_net_add_coupling(net, "s", 0, 2, NAN));
     const cgam_synapse table = {.eval = wave_eval}, empty = {.eval = NULL};
-    CHECK_REFUSED(env, CGAM_E_ARG, "synapse 's': 0 layers, 1 to 8 are taken",
+    CHECK_REFUSED(env, CGAM_E_ARG, "synapse 's': 0 layers, their number must be from 1 to 8",
                   cgam_net_add_synapse(net, "s", 0, pair, &table, NULL));
     CHECK_FAILS(env, CGAM_E_ARG, cgam_net_add_synapse(net, "s", 9, pair, &table, NULL));
     CHECK_REFUSED(env, CGAM_E_ARG, "synapse 's' needs a function",
@@ -185,7 +185,8 @@ TEST_ENV(operators_that_do_not_fit_are_refused)
     cgam_net_free(net);
     /* the rows that a tensor asks for do not fit into an integer, and one layer is to come */
     net = layers_of(env, 2, (const int64_t[][3]){{TERA / 2}, {2}}, (const int[]){1, 1});
-    CHECK_REFUSED(env, CGAM_E_SHAPE, "ask for -1 x 2",
+    CHECK_REFUSED(env, CGAM_E_SHAPE,
+                  "synapse 't': the tensor is 3 x 4, its layers up to 'l1' require -1 x 2",
                   cgam_net_add_tensor(net, "t", 5, (const int[]){0, 0, 0, 1, 1}, &full, 1));
     cgam_net_free(net);
 }
@@ -212,18 +213,22 @@ TEST_ENV(attention_that_cannot_be_is_refused)
         {BROAD, ROWS, {1, 1, 0, NULL, NULL, 0}, CGAM_E_SHAPE, "layer 'l6' is too large"},
         {ROWS, ROWS, {NAN, 1, 0, NULL, NULL, 0}, CGAM_E_ARG, "beta is nan"},
         {ROWS, ROWS, {INFINITY, 1, 0, NULL, NULL, 0}, CGAM_E_ARG, "beta is inf"},
-        {ROWS, ROWS, {1, 0, 0, NULL, NULL, 0}, CGAM_E_ARG, "heads 0"},
-        {ROWS, ROWS, {1, 65537, 0, NULL, NULL, 0}, CGAM_E_ARG, "heads 65537"},
-        {ROWS, ROWS, {1, 1, -1, W, W, 0}, CGAM_E_ARG, "heads have a width and two projections"},
-        {ROWS, ROWS, {1, 1, 1 << 21, W, W, 0}, CGAM_E_ARG, "heads have a width"},
-        {ROWS, ROWS, {1, 1, 1, NULL, W, 0}, CGAM_E_ARG, "heads have a width"},
-        {ROWS, ROWS, {1, 1, 1, W, NULL, 0}, CGAM_E_ARG, "heads have a width"},
-        {ROWS, ROWS, {1, 1, 0, W, NULL, 0}, CGAM_E_ARG, "heads have a width"},
-        {ROWS, ROWS, {1, 1, 0, NULL, W, 0}, CGAM_E_ARG, "heads have a width"},
-        {ROWS, ROWS, {1, 2, 0, NULL, NULL, 0}, CGAM_E_ARG, "heads have a width"},
+        {ROWS, ROWS, {1, 0, 0, NULL, NULL, 0}, CGAM_E_ARG, "synapse 'a': beta is 1 and heads is 0"},
+        {ROWS,
+         ROWS,
+         {1, 65537, 0, NULL, NULL, 0},
+         CGAM_E_ARG,
+         "synapse 'a': beta is 1 and heads is 65537"},
+        {ROWS, ROWS, {1, 1, -1, W, W, 0}, CGAM_E_ARG, "give the width and both projections"},
+        {ROWS, ROWS, {1, 1, 1 << 21, W, W, 0}, CGAM_E_ARG, "give the width and both projections"},
+        {ROWS, ROWS, {1, 1, 1, NULL, W, 0}, CGAM_E_ARG, "give the width and both projections"},
+        {ROWS, ROWS, {1, 1, 1, W, NULL, 0}, CGAM_E_ARG, "give the width and both projections"},
+        {ROWS, ROWS, {1, 1, 0, W, NULL, 0}, CGAM_E_ARG, "give the width and both projections"},
+        {ROWS, ROWS, {1, 1, 0, NULL, W, 0}, CGAM_E_ARG, "give the width and both projections"},
+        {ROWS, ROWS, {1, 2, 0, NULL, NULL, 0}, CGAM_E_ARG, "give the width and both projections"},
         {ROWS, WIDER, {1, 1, 0, NULL, NULL, 0}, CGAM_E_SHAPE, "'l0' and 'l1' have 2 and 32"},
-        {ROWS, MORE, {1, 1, 0, NULL, NULL, 1}, CGAM_E_SHAPE, "3 queries and 5 keys"},
-        {ONE, ONE, {1, 1, 0, NULL, NULL, 1}, CGAM_E_SHAPE, "1 queries and 1 keys"},
+        {ROWS, MORE, {1, 1, 0, NULL, NULL, 1}, CGAM_E_SHAPE, "there are 3 and 5"},
+        {ONE, ONE, {1, 1, 0, NULL, NULL, 1}, CGAM_E_SHAPE, "there are 1 and 1"},
         {WIDER, ROWS, {1, 1 << 16, 1 << 20, W, W, 0}, CGAM_E_SHAPE, "are too many"},
         {ROWS, WIDER, {1, 1 << 16, 1 << 20, W, W, 0}, CGAM_E_SHAPE, "are too many"},
         {MANY, MANY, {1, 1, 0, NULL, NULL, 0}, CGAM_E_SHAPE, "too many pairs of rows"},

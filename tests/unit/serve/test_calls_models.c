@@ -292,8 +292,9 @@ TEST(what_the_server_lacks_for_a_process_is_reported)
         int error, k;
         const char *message; /* NULL: it goes on */
     } cases[] = {
-        {"socketpair", EMFILE, 1, "no process for the model: Too many open files"},
-        {"posix_spawn_file_actions_init", ENOMEM, 1, "no process for the model: Cannot allocate"},
+        {"socketpair", EMFILE, 1, "cannot start a process for the model: Too many open files"},
+        {"posix_spawn_file_actions_init", ENOMEM, 1,
+         "cannot start a process for the model: Cannot allocate"},
         {"send", EINTR, 1, NULL},
         {"send", EPIPE, 1, "signal 9"},
         {"send", EPIPE, 2, "signal 9"},

@@ -132,16 +132,16 @@ TEST(tokens_come_from_words_and_files)
         size_t size;
         const char *message; /* NULL: the token is se-cret */
     } cases[] = {
-        {"--token,se-cret,--no-token", NULL, 0, "exclude each other"},
+        {"--token,se-cret,--no-token", NULL, 0, "give token, token-file or no-token"},
         {"--no-token,--host,0.0.0.0", NULL, 0, "requires a loopback host, not 0.0.0.0"},
         {"--token," LETTERS_300, NULL, 0, "token: longer than 256"},
-        {"--token,two words", NULL, 0, "token: letters, digits and"},
+        {"--token,two words", NULL, 0, "token: expected letters, digits and"},
         {"--token-file,none", NULL, 0, "none: No such file"},
-        {"--token-file,token", "", 0, "token-file: letters, digits and"},
+        {"--token-file,token", "", 0, "token-file: expected letters, digits and"},
         {"--token-file,token", "se-cret", 7, NULL},
         {"--token-file,token", "se-cret\n", 8, NULL},
         {"--token-file,token", "se-cret\r\nanother line\n", 22, NULL},
-        {"--token-file,token", "s\0cret\n", 7, "token-file: letters, digits and"},
+        {"--token-file,token", "s\0cret\n", 7, "token-file: expected letters, digits and"},
         {"--token-file,token", LETTERS_300, 300, "token-file: the token is longer than 256 bytes"},
     };
     cgam_guard g;
