@@ -133,7 +133,7 @@ fi
 mkdir "$work/busy"
 (
     flock 9
-    expect 3 "another run is at work" "$CGAM" study competition --trials 8 --out "$work/busy"
+    expect 3 "another run is using" "$CGAM" study competition --trials 8 --out "$work/busy"
 ) 9>"$work/busy/.competition.progress"
 
 # ---- without gnuplot: said in one line, complete otherwise ---------------------------------------------
