@@ -60,12 +60,18 @@ cgam_status cgam_call_run(cgam_call *call)
     limit_memory(call);
     (void)cgam_json_ran_short(); /* others */
     cgam_status status = call->verb->run(call);
-    cgam_row_names_free(call->names);
-    call->names = NULL;
     if (status != CGAM_OK) cgam_call_abandon(call); /* a failed call leaves no empty folders */
     if (status == CGAM_OK && cgam_json_ran_short())
         status = cgam_fail_nomem(call->env, "the document");
     return status;
+}
+
+void cgam_call_end(cgam_call *call)
+{
+    if (call->late.free) call->late.free(call->late.of);
+    call->late = (cgam_late){0};
+    cgam_row_names_free(call->names);
+    call->names = NULL;
 }
 
 /* Cuts the text at its blanks, in place. Returns the number of words, or most + 1 if there are more. */
@@ -100,7 +106,7 @@ cgam_status cgam_ask(cgam_env *env, const char *verb, const char *options,
 {
     *out = (cgam_document){0};
     cgam_ask_opts o = opts ? *opts : cgam_ask_opts_default();
-    cgam_call call = {.env = env, .progress.line = o.progress};
+    cgam_call call = {.env = env, .progress.line = o.progress, .streams = true};
     json_t *object = NULL;
     cgam_args *args = NULL;
     cgam_status status = CGAM_OK;
@@ -115,7 +121,8 @@ cgam_status cgam_ask(cgam_env *env, const char *verb, const char *options,
         call.doc = json_object();
         status = cgam_call_run(&call);
     }
-    if (status == CGAM_OK) status = cgam_json_text(env, call.doc, &out->text);
+    if (status == CGAM_OK) status = cgam_json_text_late(env, call.doc, &call.late, &out->text);
+    cgam_call_end(&call);
     out->negative = status == CGAM_OK && call.negative;
     json_decref(call.doc);
     json_decref(object);

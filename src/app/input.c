@@ -172,6 +172,15 @@ cgam_status cgam_input_check_answer(cgam_call *call, int64_t queries, int64_t ea
     return CGAM_OK;
 }
 
+cgam_status cgam_input_expect(const cgam_call *call, const cgam_bank *bank, double squares,
+                              double bytes)
+{
+    cgam_bank_info info = cgam_bank_describe(bank);
+    double side = (double)(info.n < info.d ? info.n : info.d);
+    return cgam_env_expect(call->env, squares * side * side * sizeof(double) + bytes,
+                           "the work on this bank");
+}
+
 cgam_status cgam_input_matrix(cgam_env *env, const char *path, cgam_matrix *out)
 {
     *out = (cgam_matrix){0};

@@ -44,6 +44,11 @@ cgam_status cgam_input_vectors(cgam_call *call, const cgam_bank *bank, const cha
 /* Returns CGAM_E_ARG if queries x rows exceeds the call's limits. */
 cgam_status cgam_input_check_answer(cgam_call *call, int64_t queries, int64_t each);
 
+/* Returns CGAM_E_NOMEM if the call would exceed its memory, before its work begins: `squares` matrices of the smaller
+ * of n and d on each side, and `bytes` more. */
+cgam_status cgam_input_expect(const cgam_call *call, const cgam_bank *bank, double squares,
+                              double bytes);
+
 /* Reads the vectors of an option if it was given: exactly one or any number, of the bank's dimension. */
 cgam_status cgam_input_option(cgam_call *call, const cgam_bank *bank, const char *option, bool one,
                               cgam_matrix *out);

@@ -37,8 +37,10 @@ typedef struct cgam_call {
     size_t folder_there;           /* bytes of that path that existed before the call */
     cgam_shelf *shelf;             /* banks and gates kept between calls; NULL: none */
     cgam_row_names
-        *names; /* of the bank, once requested; the call owns them. NULL if the shelf owns them */
-    FILE *out;  /* where a verb that keeps running may print that it has begun; NULL: nowhere */
+        *names;   /* of the bank, once requested; the call owns them. NULL if the shelf owns them */
+    bool streams; /* whoever prints the document can make its longest list item by item */
+    cgam_late late; /* that list, if the verb left one; until cgam_call_end */
+    FILE *out;      /* where a verb that keeps running may print that it has begun; NULL: nowhere */
     FILE *
         live; /* the terminal that the document is printed to: text may be shown as it comes; or NULL */
 } cgam_call;
@@ -81,6 +83,8 @@ void cgam_verb_print(const cgam_verb *verb, const json_t *doc, FILE *to);
 CGAM_NODISCARD cgam_status cgam_call_run(cgam_call *call);
 /* Bytes of memory that the call may use: max-memory, or the free memory. */
 size_t cgam_call_memory(const cgam_call *call);
+/* Frees what the call has kept for its document, apart from call->doc. To be called after every cgam_call_run. */
+void cgam_call_end(cgam_call *call);
 /* Removes the folders that the call has made, if they are empty. For a program that ends while the call runs. */
 void cgam_call_abandon(const cgam_call *call);
 

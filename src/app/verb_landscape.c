@@ -10,6 +10,8 @@
 #include <cgam/recall.h>
 #include <string.h>
 
+enum { SQUARES = 3 }; /* a lower bound of what certificates take at alpha > 0 */
+
 static const cgam_param params[] = {
     CGAM_PARAM_BANK,
     CGAM_PARAM_TEXT("query", "FILE[:NAME]", "one query (d), or rows:7*0.5+23", .required = true,
@@ -86,6 +88,8 @@ static cgam_status run_landscape(cgam_call *call)
     cgam_bank *bank = NULL;
     cgam_matrix q = {0}, c = {0};
     cgam_status status = cgam_input_bank(call, &bank);
+    double squares = cgam_args_real(call->args, "alpha") > 0 ? SQUARES : 0;
+    if (status == CGAM_OK) status = cgam_input_expect(call, bank, squares, 0);
     if (status == CGAM_OK) status = cgam_input_option(call, bank, "query", true, &q);
     if (status == CGAM_OK) status = cgam_input_option(call, bank, "context", true, &c);
     if (status == CGAM_OK)

@@ -229,6 +229,26 @@ static cgam_status open_weights(job *j, cgam_bank_info bank, int64_t *d_c)
     return status;
 }
 
+/* What the results take, and the matrices of a plan at alpha > 0 unless the bank's file or the shelf has them. Results in
+ * a tree take more than in memory. */
+static cgam_status expect(const job *j, const cgam_recall_opts *o)
+{
+    enum {
+        RESULT = 4500,
+        ROW = 230
+    }; /* bytes of a tree, measured: 100,000 queries, top 5 and 50 */
+    const cgam_call *call = j->call;
+    cgam_bank_info info = cgam_bank_describe(counts(j));
+    int64_t B = j->q.rows, top = cgam_args_int(call->args, "top");
+    if (top > info.n) top = info.n;
+    double each = sizeof *j->results + (double)top * 3 * sizeof(double);
+    if (cgam_args_flag(call->args, "explain")) each += (double)top * sizeof *j->parts;
+    if (!call->streams) each += RESULT + (double)top * ROW;
+    bool stored = call->shelf || counts(j)->packed;
+    double squares = o->alpha <= 0 || stored ? 0 : o->certify == CGAM_CERTIFY_FULL ? 3 : 1;
+    return cgam_input_expect(call, counts(j), squares, (double)B * each);
+}
+
 /* Opens the files and checks that they fit together. */
 static cgam_status open_job(job *j)
 {
@@ -280,6 +300,8 @@ static cgam_status open_job(job *j)
         memmove(j->W.data + i * d_c, j->W.data + cgam_bank_number(counts(j), i) * d_c,
                 (size_t)d_c * sizeof *j->W.data);
     o.d_c = d_c;
+    status = expect(j, &o);
+    if (status != CGAM_OK) return status;
     if (!j->some) status = cgam_shelf_gate(call->shelf, j->bank, &o, &j->gate);
     o.gate = j->gate;
     return status == CGAM_OK ? cgam_recall_new(counts(j), &o, &j->plan) : status;
@@ -478,7 +500,7 @@ static void put_results(job *j)
         cgam_end end = j->results[k].end;
         j->call->negative |=
             end != CGAM_END_DIRECT && end != CGAM_END_CONVERGED && end != CGAM_END_HORIZON;
-        json_array_append_new(queries, result_json(j, k));
+        if (!j->call->streams) json_array_append_new(queries, result_json(j, k));
     }
     cgam_json_put(doc, "queries", queries);
 }
@@ -493,6 +515,31 @@ static cgam_status put_marks(const job *j)
     return status;
 }
 
+static json_t *late_result(void *of, int64_t k)
+{
+    const job *j = of;
+    return cgam_interrupted(j->call->env) ? NULL : result_json(j, k);
+}
+
+static void free_late(void *of)
+{
+    job *j = of;
+    cgam_env *env = j->call->env;
+    close_job(j);
+    cgam_free(env, j);
+}
+
+/* Leaves the results to whoever prints the document: as a tree they would take some 6 KB each. */
+static cgam_status leave_results(const job *j)
+{
+    job *left;
+    cgam_status status = cgam_alloc_all(j->call->env, "results", CGAM_ZEROS(left, 1));
+    if (status != CGAM_OK) return status;
+    *left = *j;
+    j->call->late = (cgam_late){"queries", j->q.rows, late_result, free_late, left};
+    return CGAM_OK;
+}
+
 static cgam_status run_recall(cgam_call *call)
 {
     job j = {.call = call};
@@ -502,7 +549,8 @@ static cgam_status run_recall(cgam_call *call)
     if (status == CGAM_OK) put_results(&j);
     if (status == CGAM_OK && cgam_args_flag(call->args, "marks") && j.q.rows > 0)
         status = put_marks(&j);
-    close_job(&j);
+    if (status == CGAM_OK && call->streams) status = leave_results(&j);
+    if (!call->late.of) close_job(&j);
     return status;
 }
 

@@ -118,6 +118,25 @@ static void put_ranks(json_t *doc)
     cgam_json_put(doc, "traffic", traffic);
 }
 
+/* close_output() checks for errors of the stream. The watch goes on: a reader may be slow, or never read. */
+static cgam_status print_document(cgam_call *call, FILE *to)
+{
+    cgam_watch_quiet();
+    if (cgam_args_flag(call->args, "json")) {
+        bool fine = cgam_json_write_late(to, call->doc, 1, &call->late);
+        if (!fine && !ferror(to) && cgam_interrupted(call->env)) return CGAM_E_INTERRUPTED;
+        if (!fine && !ferror(to)) return cgam_fail_nomem(call->env, "the document");
+        fputc('\n', to);
+    } else {
+        cgam_json_tame(call->doc); /* names and texts come from files */
+        const char *missing = cgam_json_get_text(call->doc, "figures_missing");
+        cgam_verb_print(call->verb, call->doc, to);
+        if (*missing) fprintf(to, "%s: figures are left out, all else is complete\n", missing);
+    }
+    (void)fflush(to);
+    return cgam_json_ran_short() ? cgam_fail_nomem(call->env, "the document") : CGAM_OK;
+}
+
 /* Runs a verb and prints its document. */
 static int run_verb(const cgam_verb *verb, int argc, const char *const *argv, FILE *to)
 {
@@ -137,26 +156,18 @@ static int run_verb(const cgam_verb *verb, int argc, const char *const *argv, FI
     call.args = args;
     if (status == CGAM_OK && team && verb->ranks == CGAM_RANKS_NONE)
         status = cgam_fail(env, CGAM_E_UNSUPPORTED, "this verb does not run over ranks; use cgam");
+    call.streams = status == CGAM_OK && !team && cgam_args_flag(args, "json");
     if (status == CGAM_OK && isatty(fileno(to)) && !cgam_args_flag(args, "json")) call.live = to;
     if (status == CGAM_OK && (is_speaker() || verb->ranks >= CGAM_RANKS_ALL))
         status = cgam_call_run(&call);
     if (status == CGAM_OK && verb->ranks >= CGAM_RANKS_ALL) put_ranks(call.doc);
     status = cgam_ranks_end(env, team, status);
+    if (status == CGAM_OK && is_speaker()) status = print_document(&call, to);
     cgam_watch_end();
     int code = exit_code(status, call.negative);
-    if (status != CGAM_OK) {
-        print_error(verb, argc, argv, env, status);
-    } else if (!is_speaker()) {
-        code = DONE; /* rank 0 has the answer */
-    } else if (cgam_args_flag(args, "json")) {
-        (void)cgam_json_write(to, call.doc, 1); /* close_output() checks for errors */
-        fputc('\n', to);
-    } else {
-        cgam_json_tame(call.doc); /* names and texts come from files */
-        const char *missing = cgam_json_get_text(call.doc, "figures_missing");
-        cgam_verb_print(verb, call.doc, to);
-        if (*missing) fprintf(to, "%s: figures are left out, all else is complete\n", missing);
-    }
+    if (status != CGAM_OK) print_error(verb, argc, argv, env, status);
+    else if (!is_speaker()) code = DONE; /* rank 0 has the answer */
+    cgam_call_end(&call);
     json_decref(call.doc);
     cgam_args_free(args);
     cgam_env_free(env);

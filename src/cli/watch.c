@@ -10,6 +10,7 @@
 #include "base/env.h"
 #include "io/file.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -111,6 +112,14 @@ void cgam_watch_begin(const cgam_call *call, int status, const char *line)
     last_status = status;
     last_line = line;
     begun = cgam_clock();
+    pthread_mutex_unlock(&lock);
+}
+
+void cgam_watch_quiet(void)
+{
+    pthread_mutex_lock(&lock);
+    cgam_line_idle_clear();
+    begun = INFINITY;
     pthread_mutex_unlock(&lock);
 }
 

@@ -13,5 +13,7 @@ bool cgam_watch_stopping(void *user);
  * an empty line prints nothing. Borrows both until the end. */
 void cgam_watch_begin(const cgam_call *call, int status, const char *line);
 void cgam_watch_end(void);
+/* The verb has ended and its document is printed: nothing else may be. */
+void cgam_watch_quiet(void);
 
 #endif

@@ -211,9 +211,29 @@ static void write_array(FILE *to, const json_t *array, int indent, int level)
     fputc(']', to);
 }
 
-static void write_object(FILE *to, const json_t *object, int indent, int level)
+/* Its items are objects. */
+static bool write_late(FILE *to, const cgam_late *late, int indent)
 {
-    bool spread = indent > 0 && json_object_size(object) > 0, first = true;
+    bool fine = true;
+    fputc('[', to);
+    for (int64_t i = 0; i < late->count && fine; i++) {
+        json_t *item = late->item(late->of, i);
+        fine = item && !ferror(to);
+        if (i) fputc(',', to);
+        if (indent) new_line(to, 2 * indent);
+        if (fine) write_value(to, item, indent, 2);
+        json_decref(item);
+    }
+    if (indent && late->count > 0) new_line(to, indent);
+    fputc(']', to);
+    return fine;
+}
+
+/* late: NULL but for the document itself. */
+static bool write_object(FILE *to, const json_t *object, int indent, int level,
+                         const cgam_late *late)
+{
+    bool spread = indent > 0 && json_object_size(object) > 0, first = true, fine = true;
     json_t *tree = (json_t *)(uintptr_t)object; /* jansson's iterators do not take const */
     fputc('{', to);
     for (void *it = json_object_iter(tree); it; it = json_object_iter_next(tree, it)) {
@@ -223,17 +243,21 @@ static void write_object(FILE *to, const json_t *object, int indent, int level)
         const char *key = json_object_iter_key(it);
         write_string(to, key, strlen(key));
         fputs(indent ? ": " : ":", to);
-        write_value(to, json_object_iter_value(it), indent, level + 1);
+        if (late && late->name && strcmp(key, late->name) == 0) {
+            fine = write_late(to, late, indent);
+            if (!fine) break;
+        } else write_value(to, json_object_iter_value(it), indent, level + 1);
     }
     if (spread) new_line(to, level * indent);
     fputc('}', to);
+    return fine;
 }
 
 static void write_value(FILE *to, const json_t *value, int indent, int level)
 {
     char text[CGAM_REAL_TEXT];
     switch (value ? json_typeof(value) : JSON_NULL) { /* NULL: out of memory */
-    case JSON_OBJECT: write_object(to, value, indent, level); break;
+    case JSON_OBJECT: (void)write_object(to, value, indent, level, NULL); break;
     case JSON_ARRAY: write_array(to, value, indent, level); break;
     case JSON_STRING: write_string(to, json_string_value(value), json_string_length(value)); break;
     case JSON_INTEGER: fprintf(to, "%" JSON_INTEGER_FORMAT, json_integer_value(value)); break;
@@ -254,6 +278,16 @@ bool cgam_json_write(FILE *to, const json_t *value, int indent)
     return !ferror(to);
 }
 
+bool cgam_json_write_late(FILE *to, const json_t *doc, int indent, const cgam_late *late)
+{
+    flockfile(to);
+    int locking = __fsetlocking(to, FSETLOCKING_BYCALLER);
+    bool fine = write_object(to, doc, indent, 0, late);
+    __fsetlocking(to, locking);
+    funlockfile(to);
+    return fine && !ferror(to);
+}
+
 cgam_status cgam_json_save(cgam_env *env, const char *folder, const char *name, const json_t *doc)
 {
     cgam_outfile *file;
@@ -269,12 +303,18 @@ cgam_status cgam_json_save(cgam_env *env, const char *folder, const char *name, 
 
 cgam_status cgam_json_text(cgam_env *env, const json_t *doc, char **out)
 {
+    return cgam_json_text_late(env, doc, &(cgam_late){.count = 0}, out);
+}
+
+cgam_status cgam_json_text_late(cgam_env *env, const json_t *doc, const cgam_late *late, char **out)
+{
     char *text = NULL; /* the stream's memory is the C library's */
     size_t size = 0;
     FILE *to = open_memstream(&text, &size);
-    bool fine = to && cgam_json_write(to, doc, 1) && fputc('\n', to) != EOF;
+    bool fine = to && cgam_json_write_late(to, doc, 1, late) && fputc('\n', to) != EOF;
     fine = to && fclose(to) == 0 && fine && !cgam_json_ran_short();
     *out = fine ? cgam_strdup(env, text) : NULL;
     free(text);
-    return *out ? CGAM_OK : cgam_fail_nomem(env, "a document as text");
+    if (*out) return CGAM_OK;
+    return cgam_interrupted(env) ? CGAM_E_INTERRUPTED : cgam_fail_nomem(env, "a document as text");
 }

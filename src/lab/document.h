@@ -50,4 +50,19 @@ CGAM_NODISCARD cgam_status cgam_json_text(cgam_env *env, const json_t *doc, char
  * spaces a level. No newline at the end. Returns false if the stream failed. */
 bool cgam_json_write(FILE *to, const json_t *value, int indent);
 
+/* A list of a document that is made item by item while it is written, so that it is never whole in memory. In the
+ * document an empty array stands for it. */
+typedef struct cgam_late {
+    const char *name; /* its key in the document; NULL: there is no such list */
+    int64_t count;
+    json_t *(*item)(void *of, int64_t i); /* a new reference; NULL ends the writing */
+    void (*free)(void *of);
+    void *of;
+} cgam_late;
+/* cgam_json_write with such a list. Returns false also if an item could not be made. */
+bool cgam_json_write_late(FILE *to, const json_t *doc, int indent, const cgam_late *late);
+/* cgam_json_text with such a list. */
+CGAM_NODISCARD cgam_status cgam_json_text_late(cgam_env *env, const json_t *doc,
+                                               const cgam_late *late, char **out);
+
 #endif

@@ -148,6 +148,7 @@ static void run_verb(cgam_call *call, json_t *work, const cgam_file_overlay *ove
         const char *message = cgam_env_message(call->env);
         send_packet(CGAM_PACKET_FAILED, (uint32_t)-status, message, strlen(message));
     }
+    cgam_call_end(call);
     cgam_text_free(call->env, text);
     json_decref(call->doc);
     cgam_args_free(args);

@@ -148,14 +148,33 @@ static int http_code(cgam_status status, const cgam_request *request)
     }
 }
 
+/* A list that is made while it is written. Its texts, too, may hold no paths. */
+typedef struct hiding {
+    const cgam_catalog *catalog;
+    const cgam_late *late;
+} hiding;
+
+static json_t *hidden_item(void *of, int64_t i)
+{
+    const hiding *h = of;
+    json_t *item = h->late->item(h->late->of, i);
+    if (item && cgam_catalog_hide_paths_in(h->catalog, item)) return item;
+    json_decref(item);
+    return NULL;
+}
+
 /* The document as the command line prints it, or on one line; for free(). */
-static char *document_text(const json_t *doc, bool one_line, size_t *size)
+static char *document_text(const cgam_catalog *catalog, const cgam_call *call, bool one_line,
+                           size_t *size)
 {
     char *text = NULL;
+    hiding h = {catalog, &call->late};
+    cgam_late late = {call->late.name, call->late.count, hidden_item, NULL, &h};
     FILE *to = open_memstream(&text, size);
-    bool fine = to && cgam_json_write(to, doc, one_line ? 0 : 1);
+    bool fine = to && cgam_json_write_late(to, call->doc, one_line ? 0 : 1, &late);
     if (fine && !one_line) fputc('\n', to);
     if (to) fine &= fclose(to) == 0;
+    fine &= !cgam_json_ran_short();
     if (!fine) free(text);
     return fine ? text : NULL;
 }
@@ -230,7 +249,8 @@ static void run_exchange(cgam_exchange *exchange)
                       .env = server->env,
                       .shelf = server->catalog.shelf,
                       .queries_max = server->queries_max,
-                      .rows_max = server->rows_max};
+                      .rows_max = server->rows_max,
+                      .streams = true};
     cgam_stop stop = {shall_stop, exchange};
     cgam_stop_set(&stop);
     cgam_failure_here()->env = 0; /* of a request before */
@@ -259,14 +279,20 @@ static void run_exchange(cgam_exchange *exchange)
             cgam_file_overlay_set(NULL);
         }
     }
-    cgam_stop_set(NULL);
     if (status == CGAM_OK && !cgam_catalog_hide_paths_in(&server->catalog, call.doc))
         status = cgam_fail_nomem(server->env, "the document");
+    char *text = NULL;
+    size_t size = 0;
     if (status == CGAM_OK) {
-        size_t size = 0;
-        char *text = document_text(call.doc, exchange->events, &size);
-        set_answer(exchange, MHD_HTTP_OK, call.negative, text, size);
-    } else set_error(exchange, status, &request);
+        text = document_text(&server->catalog, &call, exchange->events, &size);
+        if (!text)
+            status = shall_stop(exchange) ? CGAM_E_INTERRUPTED
+                                          : cgam_fail_nomem(server->env, "the document");
+    }
+    cgam_stop_set(NULL);
+    cgam_call_end(&call); /* before the answer: it may hold much */
+    if (status == CGAM_OK) set_answer(exchange, MHD_HTTP_OK, call.negative, text, size);
+    else set_error(exchange, status, &request);
     json_decref(call.doc);
     cgam_args_free(args);
     cgam_request_close(&request);

@@ -1,17 +1,47 @@
 """Work and answers are bounded before they begin: queries of a request, rows of an answer, memory of a verb.  ctest: timeout=120"""
 import json
 import os
+import subprocess
 import time
 
 import numpy as np
 
-from client import check, finish, folder, refuse, resident, run, server
+from client import CGAM, SLOW, check, finish, folder, patient, refuse, resident, run, server
 
 
 def asked(s, **options):
     at = time.monotonic()
     code, document = s.verb("recall", bank="demo", **options)
     return code, document, time.monotonic() - at
+
+
+def peak(*words):
+    """Status, bytes on standard output, and most bytes of memory of a program."""
+    with subprocess.Popen([CGAM, *words], stdout=subprocess.PIPE) as p:
+        size = sum(len(piece) for piece in iter(lambda: p.stdout.read(1 << 20), b""))
+        _, status, usage = os.wait4(p.pid, 0)
+        p.returncode = os.waitstatus_to_exitcode(status)
+    return p.returncode, size, usage.ru_maxrss * 1024
+
+
+def documents_are_made_while_they_are_written():
+    """As a tree, the answers of 40,000 queries are 270 MB."""
+    rng = np.random.default_rng(5)
+    np.save("B.npy", rng.standard_normal((200, 16)))
+    np.save("Q.npy", rng.standard_normal((40000, 16)))
+    base = peak("recall", "--bank", "B.npy", "--query", "rows:7", "--json")[2]
+    status, size, most = peak("recall", "--bank", "B.npy", "--query", "Q.npy", "--json")
+    check(status == 0 and size > 40e6, status, size)
+    check(SLOW > 1 or most - base < 60e6, "a document took", most - base)
+    p = subprocess.Popen([CGAM, "recall", "--bank", "B.npy", "--query", "Q.npy", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    p.stdout.read(100)  # it is being written, and nobody reads on
+    time.sleep(patient(0.5))
+    at = time.monotonic()
+    p.terminate()
+    check(p.wait(timeout=patient(30)) == 3 and time.monotonic() - at < patient(1), "a document that nobody reads", p.returncode)
+    check(p.stderr.read().endswith(b"stopped on request\n"), "the last line")
+    p.stdout.close()
+    p.stderr.close()
 
 
 def queries_and_rows(s):
@@ -36,7 +66,12 @@ def memory():
     np.save("Z.npy", Z / np.linalg.norm(Z, axis=1, keepdims=True))
     words = ("recall", "--bank", "Z.npy", "--query", "rows:7", "--mode", "coupled", "--alpha", 0.1)
     refuse(3, ["out of memory", "max-memory is 16 MB"], *words, "--max-memory", 16)
-    refuse(3, ["out of memory", "max-memory is 500 MB"], "study", "theorems", "--trials", 2**31, "--max-memory", 500)
+    for verb, options in {"recall": words[3:], "landscape": words[3:5] + words[7:], "inspect": ()}.items():
+        at = time.monotonic()
+        refuse(3, ["the work on this bank would take", "max-memory is 16 MB"], verb, "--bank", "Z.npy", *options, "--max-memory", 16)
+        check(time.monotonic() - at < patient(1), verb, "began its work")
+    refuse(3, ["the results of all trials would take", "max-memory is 500 MB"], "study", "competition", "--trials", 2**31 - 1,
+           "--max-memory", 500)
     refuse(2, ["--max-memory"], *words, "--max-memory", 0)
     code, out, err = run(*words, "--max-memory", 400, "--json")
     check(code == 0 and json.loads(out)["queries"], "within the limit", code, err)
@@ -52,4 +87,5 @@ with folder() as where:
     with server() as s:
         queries_and_rows(s)
     memory()
+    documents_are_made_while_they_are_written()
 finish()
