@@ -32,7 +32,7 @@
                     "after layers FROM to TO",                                                     \
                     .many = true, .input = CGAM_INPUT_NUMBERS)
 #define CGAM_PARAM_LM_EXACT                                                                        \
-    CGAM_PARAM_FLAG("exact", "the plain f32 pass instead of libllama's; Llama family")
+    CGAM_PARAM_FLAG("exact", "use the plain f32 pass instead of libllama's; Llama family only")
 
 /* The names in cgam_dataset_tasks. */
 #define CGAM_LM_TASKS                                                                              \
@@ -44,7 +44,7 @@
 /* The same for a verb that accepts several datasets. */
 #define CGAM_PARAMS_LM_SETS(store_needed_, several_)                                               \
     CGAM_PARAM_LM_MODEL,                                                                           \
-        CGAM_PARAM_TEXT("store", "FILE", "keep states here and take those that are there",         \
+        CGAM_PARAM_TEXT("store", "FILE", "store of states: reads those it has, adds the others",   \
                         .required = (store_needed_), .writes = true, .input = CGAM_INPUT_STORE),   \
         CGAM_PARAM_CHOICE("dataset", "facts|sentiment|" CGAM_LM_TASKS "|sst2|agnews|trec|lama",    \
                           NULL, "shipped; the last four under $CGAM_DATA. sentiment if no --eval", \

@@ -37,13 +37,12 @@
 /* ---- rows that several verbs share ---------------------------------------------------------- */
 #define CGAM_PARAM_BANK CGAM_PARAM_BANK_IF(true)
 #define CGAM_PARAM_BANK_IF(required_)                                                              \
-    CGAM_PARAM_TEXT(                                                                               \
-        "bank", "FILE[:NAME]",                                                                     \
-        "memories, one a row: .npy, .npz, .safetensors or .csv, - for standard "                   \
-        "input; NAME picks an array where a file holds several; from several files: a "            \
-        "quoted pattern, 'Z-*.npy', or the index of a sharded bank, Z.index.json; "                \
-        "demo: is a small one of random memories",                                                 \
-        .required = required_, .input = CGAM_INPUT_BANK)
+    CGAM_PARAM_TEXT("bank", "FILE[:NAME]",                                                         \
+                    "memories, one per row: .npy, .npz, .safetensors or .csv, - for standard "     \
+                    "input; NAME selects one of several arrays; for several files: a "             \
+                    "quoted pattern, 'Z-*.npy', or the index of a sharded bank, Z.index.json; "    \
+                    "demo: is a small bank of random memories",                                    \
+                    .required = required_, .input = CGAM_INPUT_BANK)
 #define CGAM_PARAM_NORMALIZE CGAM_PARAM_FLAG("normalize", "divide each memory by its norm")
 #define CGAM_PARAM_ALPHA(fallback_)                                                                \
     CGAM_PARAM_REAL("alpha", "X", fallback_, 0, INFINITY,                                          \

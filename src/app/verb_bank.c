@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define BANK_CHANGED                                                                               \
-    CGAM_PARAM_TEXT("BANK", "FILE.safetensors", "the packed bank, which is replaced as a whole",   \
+    CGAM_PARAM_TEXT("BANK", "FILE.safetensors", "the packed bank; the file is rewritten",          \
                     .required = true, .writes = true)
 #define FROM(help_)                                                                                \
     CGAM_PARAM_TEXT("from", "FILE[:NAME]", help_, .required = true, .input = CGAM_INPUT_NUMBERS)
@@ -38,32 +38,34 @@ static const cgam_param params_pack[] = {
 static const cgam_param params_add[] = {
     BANK_CHANGED,
     FROM("rows to add, of the bank's dimension, as for bank pack"),
-    CGAM_PARAM_TEXT("names", "FILE", "their names, one a line; needed where the bank has names",
+    CGAM_PARAM_TEXT("names", "FILE",
+                    "names of the new rows, one per line; required if the bank has names",
                     .input = CGAM_INPUT_TEXT),
     CGAM_PARAM_END,
 };
 static const cgam_param params_put[] = {
     BANK_CHANGED,
     CGAM_PARAM_TEXT("rows", "N,N-N,..|FILE",
-                    "which memories are replaced: numbers and ranges, or an array of integers",
+                    "memories to replace: numbers and ranges, or an array of integers",
                     .required = true, .input = CGAM_INPUT_NUMBERS),
-    FROM("what comes in their places, in that order"),
+    FROM("the new rows, in that order"),
     CGAM_PARAM_END,
 };
 static const cgam_param params_drop[] = {
     BANK_CHANGED,
     CGAM_PARAM_TEXT(
         "rows", "N,N-N,..|FILE",
-        "which memories go: numbers and ranges, or a .npy of integers or of booleans (N)",
+        "memories to remove: numbers and ranges, or a .npy of integers or of booleans (N)",
         .input = CGAM_INPUT_NUMBERS),
-    CGAM_PARAM_TEXT("names", "FILE", "their names instead, one a line", .input = CGAM_INPUT_TEXT),
+    CGAM_PARAM_TEXT("names", "FILE", "names of the memories instead, one per line",
+                    .input = CGAM_INPUT_TEXT),
     CGAM_PARAM_END,
 };
 static const cgam_param params_show[] = {
     CGAM_PARAM_TEXT("BANK", "FILE.safetensors", "the packed bank", .required = true,
                     .input = CGAM_INPUT_BANK),
     CGAM_PARAM_FLAG("check",
-                    "read all of it and compare the digests; exit status 1 where one is wrong"),
+                    "read the whole file and verify the digests; exit status 1 if one is wrong"),
     CGAM_PARAM_END,
 };
 
@@ -256,7 +258,7 @@ static const cgam_param params_names[] = {
     CGAM_PARAM_TEXT("names", "FILE",
                     "the names, one a line; without it those of the bank, X.names beside X.npy",
                     .input = CGAM_INPUT_TEXT),
-    CGAM_PARAM_TEXT("prefix", "TEXT", "names that begin so, letters A to Z in either case"),
+    CGAM_PARAM_TEXT("prefix", "TEXT", "names with this prefix; case is ignored for A to Z"),
     CGAM_PARAM_INTS("rows", "I,I,..", NULL, 0, 9e15, "the names of these memories instead"),
     CGAM_PARAM_INT("top", "K", "20", 1, 10000, "how many to list"),
     CGAM_PARAM_END,

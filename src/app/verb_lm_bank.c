@@ -15,7 +15,7 @@ static const cgam_param params[] = {
     CGAM_PARAM_CHOICE("lens", "raw|gain", "raw",
                       "rows as they are, or times the weights of the final norm"),
     CGAM_PARAM_LM_DTYPE("how the rows are stored"),
-    CGAM_PARAM_FLAG("no-inspect", "write the bank, skip its spectrum"),
+    CGAM_PARAM_FLAG("no-inspect", "write the bank without computing its spectrum"),
     CGAM_PARAM_END,
 };
 

@@ -6,9 +6,9 @@
 
 static const cgam_param params[] = {
     CGAM_PARAM_LM_MODEL,
-    CGAM_PARAM_TEXT("prompt", "TEXT", "what is continued", .required = true),
-    CGAM_PARAM_FLAG("chat", "put the prompt into the model's chat template, as the user's turn"),
-    CGAM_PARAM_TEXT("system", "TEXT", "the system's turn before it; implies --chat"),
+    CGAM_PARAM_TEXT("prompt", "TEXT", "the text to continue", .required = true),
+    CGAM_PARAM_FLAG("chat", "use the prompt as the user's turn in the model's chat template"),
+    CGAM_PARAM_TEXT("system", "TEXT", "system message before it; implies --chat"),
     CGAM_PARAM_LM_VECTORS,
     CGAM_PARAM_LM_EDIT,
     CGAM_ROWS_OF(cgam_lm_generate_opts_rows),

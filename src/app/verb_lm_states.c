@@ -9,9 +9,10 @@
 static const cgam_param params[] = {
     CGAM_PARAM_LM_MODEL,
     CGAM_PARAM_TEXT("prompt", "TEXT", "one text"),
-    CGAM_PARAM_TEXT("prompts", "FILE",
-                    "several: one a line, or JSON lines with \"prompt\"; - for standard input",
-                    .input = CGAM_INPUT_TEXT),
+    CGAM_PARAM_TEXT(
+        "prompts", "FILE",
+        "several texts: one per line, or JSON lines with \"prompt\"; - for standard input",
+        .input = CGAM_INPUT_TEXT),
     CGAM_PARAM_INTS("layers", "all|L,L,..", "all", 0, 1e6,
                     "0 is the embedding, L the stream after block L"),
     CGAM_PARAM_CHOICE("tokens", "last|all", "last", "of each text"),

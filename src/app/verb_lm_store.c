@@ -15,7 +15,8 @@ static const cgam_param params[] = {
     CGAM_PARAM_CHOICE("tokens", "last|all", "last",
                       "export the states of all tokens: p0, p1, .. (layers, tokens, width) as "
                       ".safetensors, where they were captured"),
-    CGAM_PARAM_CHOICE("engine", "llama|exact", NULL, "which states to export where there are both"),
+    CGAM_PARAM_CHOICE("engine", "llama|exact", NULL,
+                      "engine whose states to export, if there are both"),
     CGAM_PARAM_TEXT("sha256", "DIGEST", "model to export"),
     CGAM_PARAM_END,
 };

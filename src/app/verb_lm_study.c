@@ -7,7 +7,7 @@ static const cgam_param params[] = {
     CGAM_PARAMS_LM(false),
     CGAM_ROWS_OF(cgam_lm_answer_rows),
     CGAM_PARAM_WORDS("parts", "neff|sweep|steer|probe|inject|gates|fit|all",
-                     "what is run, in this order; the first four if not given"),
+                     "parts to run, in this order; the first four if not given"),
     CGAM_PARAM_OUT(NULL, "write study.json, tables and figures of all parts here"),
     CGAM_PARAM_LM_REPORT,
     CGAM_PARAM_INTS("seeds", "N,N,..", NULL, 0, 9e15,

@@ -8,12 +8,12 @@
 
 static const cgam_param params[] = {
     CGAM_PARAM_LM_MODEL,
-    CGAM_PARAM_TEXT("prompt", "TEXT", "what is continued", .required = true),
+    CGAM_PARAM_TEXT("prompt", "TEXT", "the text to continue", .required = true),
     CGAM_PARAM_TEXT("system", "TEXT", "the context: a system message, in the chat template"),
     CGAM_PARAM_FLAG("chat", "put the prompt into the chat template without one, too"),
     CGAM_PARAM_LM_VECTORS,
     CGAM_PARAM_LM_EDIT,
-    CGAM_PARAM_INT("max-tokens", "N", "64", 1, 65536, "the most that are generated"),
+    CGAM_PARAM_INT("max-tokens", "N", "64", 1, 65536, "maximum number of tokens to generate"),
     CGAM_PARAM_LM_EXACT,
     CGAM_PARAM_OUT(NULL, "write trace.json, its tables and the figure here"),
     CGAM_PARAM_LM_FIGURES,

@@ -14,9 +14,10 @@ static const cgam_param params[] = {
                     .input = CGAM_INPUT_TEXT),
     CGAM_PARAM_CHOICE("kind", "mean|pca", "mean",
                       "of --contrast: the mean difference, or the first principal component"),
-    CGAM_PARAM_TEXT("from", "FILE[:X],FILE[:X],..",
-                    "the sum of vectors in files, each times its factor, instead of data",
-                    .input = CGAM_INPUT_NUMBERS),
+    CGAM_PARAM_TEXT(
+        "from", "FILE[:X],FILE[:X],..",
+        "make the sum of the vectors in these files, each times its factor, instead of using data",
+        .input = CGAM_INPUT_NUMBERS),
     CGAM_PARAM_TEXT("out", "FILE", "vector to write: .gguf, .npy or .safetensors", .required = true,
                     .writes = true),
     CGAM_PARAM_END,

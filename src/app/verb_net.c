@@ -26,9 +26,9 @@ static const cgam_param run_params[] = {
     CGAM_PARAM_CHOICE("method", "auto|adams|bdf|rk4|euler", NULL,
                       "integrator, instead of the file's"),
     CGAM_PARAM_REAL("t-end", "T", NULL, CGAM_ABOVE_0, INFINITY, "horizon, instead of the file's"),
-    CGAM_PARAM_REAL("sample", "DT", NULL, 0, INFINITY,
-                    "distance of the samples in the trajectory, 0 for every step, instead of the "
-                    "file's"),
+    CGAM_PARAM_REAL(
+        "sample", "DT", NULL, 0, INFINITY,
+        "time between samples of the trajectory, 0 for every step, instead of the file's"),
     CGAM_PARAM_FIGURES("with --out: draw the figure (SVG, PNG, PDF; needs gnuplot) and the graph "
                        "(SVG; needs Graphviz)"),
     CGAM_PARAM_END,

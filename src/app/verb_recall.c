@@ -34,7 +34,7 @@ static const cgam_param params[] = {
                     .input = CGAM_INPUT_NUMBERS),
     CGAM_PARAM_TEXT("fitted", "FILE.safetensors",
                     "memories, projection or gate weights, alpha, beta and lambda that `cgam fit` "
-                    "learned; options given beside it win",
+                    "learned; options on the command line take precedence",
                     .input = CGAM_INPUT_NUMBERS),
     OPTION("lambda"),
     OPTION("alpha"),
@@ -43,11 +43,11 @@ static const cgam_param params[] = {
     OPTION("beta-start"),
     OPTION("activation"),
     CGAM_PARAM_NORMALIZE,
-    CGAM_PARAM_INT("top", "K", "5", 0, 1e9, "how many of the most probable memories to list"),
-    CGAM_PARAM_TEXT("target", "FILE|INDEX",
-                    "the memory that gaps, bound and p speak of, instead of the winner: an index, "
-                    "or a file with one per query",
-                    .input = CGAM_INPUT_NUMBERS),
+    CGAM_PARAM_INT("top", "K", "5", 0, 1e9, "number of memories to list, most probable first"),
+    CGAM_PARAM_TEXT(
+        "target", "FILE|INDEX",
+        "the memory that gaps, bound and p refer to, instead of the winner: an index, or a file with one per query",
+        .input = CGAM_INPUT_NUMBERS),
     OPTION("certify"),
     OPTION("fast"),
     OPTION("tol-p"),
@@ -62,12 +62,13 @@ static const cgam_param params[] = {
         "bank, in it where it is packed, else X.names beside X.npy. Names in rows:.. and "
         "--only are these",
         .bare = CGAM_NAMES_BESIDE, .input = CGAM_INPUT_TEXT),
-    CGAM_PARAM_FLAG("check", "a packed bank: read all of it and compare the digests first"),
-    CGAM_PARAM_REAL("min-p", "X", NULL, 0, 1, "leave out of the list what is less probable"),
+    CGAM_PARAM_FLAG("check", "packed bank: read the whole file and verify its digests first"),
+    CGAM_PARAM_REAL("min-p", "X", NULL, 0, 1, "list only memories at least this probable"),
     CGAM_PARAM_FLAG("explain", "the scores of the top memories in parts: query evidence, context "
                                "bias, feedback"),
-    CGAM_PARAM_FLAG("marks", "how far alpha, lambda and beta can go: alpha_crit, the fold, the "
-                             "bounds of uniqueness; of the first query"),
+    CGAM_PARAM_FLAG(
+        "marks",
+        "limits of alpha, lambda and beta for the first query: alpha_crit, the fold, the bounds of uniqueness"),
     OPTION("plain"),
     OPTION("tol"),
     OPTION("max-iter"),

@@ -50,14 +50,13 @@ const cgam_field cgam_recall_opts_rows[] = {
         "alone); or nothing",
         .value = CERTIFY, .fallback = "usual", .bare = "full"),
     OPT(fast, "fast", CGAM_FLAG,
-        "mode first: search by an int8 sketch of the bank, with proof, and read "
-        "only rows that it leaves open; p as an interval"),
+        "mode first: search an int8 sketch of the bank, with proof, and read only the rows that it cannot decide; p is an interval"),
     REAL(cgam_recall_opts, tol_p, "tol-p", "X", NULL, 0, 1,
-         "with --fast: read on until the interval of p is that narrow"),
+         "with --fast: read more rows until the interval of p is at most this wide"),
     OPT(none_score, "none", CGAM_REAL,
-        "mode first: a ghost memory of score X stands for none of these", .value = "X",
-        .min = -INFINITY, .max = INFINITY, .given = offsetof(cgam_recall_opts, none)),
-    OPT(plain, "plain", CGAM_FLAG, "mode coupled: no Newton finish"),
+        "mode first: add a ghost memory of score X, which stands for \"none of these\"",
+        .value = "X", .min = -INFINITY, .max = INFINITY, .given = offsetof(cgam_recall_opts, none)),
+    OPT(plain, "plain", CGAM_FLAG, "mode coupled: do not finish by Newton's method"),
     REAL(cgam_recall_opts, tol, "tol", "X", "1e-12", 0, 1,
          "mode coupled: stop when p changes by at most this"),
     OPT(max_iter, "max-iter", CGAM_INT, "mode coupled: stop after this many iterations",
@@ -69,10 +68,10 @@ const cgam_field cgam_recall_opts_rows[] = {
     REAL(cgam_recall_opts, t_max, "t-max", "T", "100", ABOVE_0, INFINITY, "mode flow: horizon"),
     REAL(cgam_recall_opts, steady, "steady", "X", "1e-9", 0, 1,
          "mode flow: stop when |x - F(x)| is within this, relative to the largest |x| "
-         "or 1; 0 goes on to --t-max"),
+         "or 1; 0: run to --t-max"),
     OPT(free_context, "free-context", CGAM_FLAG,
         "mode flow: the context moves from where it is given instead of being held. "
-        "Whether it can settle is checked first and told as context_margin"),
+        "Whether it can settle is checked first and reported as context_margin"),
     OPT(free_query, "free-query", CGAM_FLAG,
         "mode flow: the query moves from where it is given instead of being held"),
     OPT(memory_max, "memory-max", CGAM_INT,
@@ -82,9 +81,10 @@ const cgam_field cgam_recall_opts_rows[] = {
 };
 
 const cgam_field cgam_landscape_opts_rows[] = {
-    CGAM_ROW(cgam_landscape_opts, starts, "starts", CGAM_INT,
-             "random starts, beside where a recall starts, every memory and sets of leaders",
-             .value = "N", .fallback = "64", .max = 1e9),
+    CGAM_ROW(
+        cgam_landscape_opts, starts, "starts", CGAM_INT,
+        "number of random starts, in addition to where a recall starts, every memory, and sets of leaders",
+        .value = "N", .fallback = "64", .max = 1e9),
     CGAM_ROW(cgam_landscape_opts, seed, "seed", CGAM_INT, "of the random starts", .value = "N",
              .fallback = "1", .max = 9e15),
     CGAM_ROWS_END,
