@@ -232,8 +232,12 @@ static cgam_status run_serve(cgam_call *call)
                           .work_lock = PTHREAD_MUTEX_INITIALIZER,
                           .counts_lock = PTHREAD_MUTEX_INITIALIZER,
                           .pool_lock = PTHREAD_MUTEX_INITIALIZER,
-                          .work_there = PTHREAD_COND_INITIALIZER,
-                          .work_done = PTHREAD_COND_INITIALIZER};
+                          .work_there = PTHREAD_COND_INITIALIZER};
+    pthread_condattr_t steady; /* limits of time do not follow a clock that is set */
+    pthread_condattr_init(&steady);
+    pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
+    pthread_cond_init(&server.work_done, &steady);
+    pthread_condattr_destroy(&steady);
     cgam_env_opts opts = cgam_env_opts_default();
     opts.threads = cgam_env_threads(call->env);
     opts.interrupted = interrupted;

@@ -421,7 +421,7 @@ int cgam_work_drain(cgam_server *server, double seconds)
     pthread_mutex_lock(&server->work_lock);
     for (double now; server->waiting + server->running > 0 && (now = cgam_clock()) < end;) {
         struct timespec tick;
-        clock_gettime(CLOCK_REALTIME, &tick);
+        clock_gettime(CLOCK_MONOTONIC, &tick);
         tick.tv_nsec += (long)(1e9 * SWEEP_EVERY);
         tick.tv_sec += tick.tv_nsec / 1000000000;
         tick.tv_nsec %= 1000000000;
