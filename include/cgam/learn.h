@@ -69,10 +69,15 @@ typedef struct cgam_gradient {
                          or, if that is all that is known, the least double above 0. NAN in mode first */
     bool *left_out; /* [queries] */
     double *b, *u;  /* [queries, n] */
-    double *q;      /* [queries, d] */
-    double *c;      /* [queries, d_c], or [d_c] if the context is shared */
-    double *P;      /* [d, d_c]; without P, as if P were the identity */
-    double *W;      /* [n, d_c] */
+    /* [queries] proved bounds, rounding included, of the 2-norm of the difference between dL/db, or dL/du, and that of
+     * the exact answer to the given numbers. All other gradients follow from these two
+     * (docs/theorems/implicit-gradient.md). Made of p_error and the fold margin: NAN unless both are proved, in mode
+     * first, with entmax, and for losses of the readout or the margin. Two passes over the bank. */
+    double *b_error, *u_error;
+    double *q; /* [queries, d] */
+    double *c; /* [queries, d_c], or [d_c] if the context is shared */
+    double *P; /* [d, d_c]; without P, as if P were the identity */
+    double *W; /* [n, d_c] */
     double *
         Z; /* [n, d] of the memories as they are used: after normalising, if the bank is normalised */
     double *alpha, *beta, *lambda; /* [1] */

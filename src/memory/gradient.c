@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/blas.h"
 #include "memory/route.h"
+#include "num/rounding.h"
 
 #include <math.h>
 #include <string.h>
@@ -237,6 +238,25 @@ static void add_product(double factor, int64_t count, int64_t rows, const double
                 factor, X, (int)rows, Y, (int)columns, 1, out, (int)columns);
 }
 
+/* The proved bounds of every query, if requested. */
+static cgam_status bound_errors(const group *g)
+{
+    const cgam_slope *x = &g->slope;
+    const cgam_rows *Z = &x->plan->bank->Z;
+    double lambda = x->plan->opts.lambda;
+    cgam_status status = CGAM_OK;
+    if (!x->out->b_error && !x->out->u_error) return CGAM_OK;
+    for (int64_t k = 0; k < x->count && status == CGAM_OK; k++) {
+        double off_w, off_t, size = cgam_vec_norm(Z, x->t + k * Z->n);
+        status = cgam_slope_bound(x, k, &off_w, &off_t);
+        if (x->out->b_error) x->out->b_error[x->from + k] = off_w;
+        if (x->out->u_error) /* lambda t is rounded */
+            x->out->u_error[x->from + k] =
+                (lambda * (off_t + 2 * CGAM_U * size) + CGAM_TINY * (double)Z->n) * CGAM_SLACK;
+    }
+    return status;
+}
+
 static cgam_status spread(group *g)
 {
     const cgam_slope *x = &g->slope;
@@ -292,8 +312,9 @@ cgam_status cgam_recall_gradient(const cgam_recall *plan, const cgam_gradient_in
                                  const cgam_gradient_opts *opts, const cgam_gradient *out)
 {
     cgam_gradient_opts o = opts ? *opts : cgam_gradient_opts_default();
-    bool wanted = o.rows || out->positive || out->b || out->u || out->q || out->c || out->P ||
-                  out->W || out->Z || out->alpha || out->beta || out->lambda;
+    bool wanted = o.rows || out->positive || out->b || out->b_error || out->u_error || out->u ||
+                  out->q || out->c || out->P || out->W || out->Z || out->alpha || out->beta ||
+                  out->lambda;
     group g = {.slope = {.plan = plan, .in = in, .opts = &o, .out = out},
                .most =
                    in->recall.queries < CGAM_RECALL_GROUP ? in->recall.queries : CGAM_RECALL_GROUP,
@@ -312,6 +333,7 @@ cgam_status cgam_recall_gradient(const cgam_recall *plan, const cgam_gradient_in
         status = settle(&g);
         if (status == CGAM_OK) status = cgam_slope_aim(&g.slope);
         if (status == CGAM_OK && wanted) status = cgam_slope_solve(&g.slope);
+        if (status == CGAM_OK) status = bound_errors(&g);
         if (status == CGAM_OK) status = spread(&g);
     }
     group_free(&g);

@@ -42,6 +42,8 @@ cgam_status cgam_slope_none(cgam_slope *g, int64_t k, cgam_status status, const 
 
 /* Fills t and w; leaves out queries whose H is not proved positive definite. */
 cgam_status cgam_slope_solve(cgam_slope *g);
+/* Proved bounds of |w - w*|_2 and |t - t*|_2 against the exact answer; NAN if there are none. */
+cgam_status cgam_slope_bound(const cgam_slope *g, int64_t k, double *off_w, double *off_t);
 /* Adds dL/dZ of the group. Zs, Zt [count, d]: Z's and Z't. */
 cgam_status cgam_slope_rows(const cgam_slope *g, const double *Zs, const double *Zt);
 

@@ -77,6 +77,7 @@ static void spoil(int what, cgam_gate_info *g, int64_t queries, answer *answers)
         if (what == INTERVAL) r->p_to = r->p_from;
         if (what == SCORE_ERROR) r->score_error *= 0.01;
         if (what == SHARES) r->gap_raw = higher(r->gap_raw);
+        if (what == GRADIENT) answers[k].db_error *= 1e-6, answers[k].du_error *= 1e-6;
     }
 }
 
@@ -98,6 +99,43 @@ static bool look_around(const instance *x, const cgam_recall *plan, int broken, 
         land->points[k].fold_margin = higher(land->points[k].fold_margin);
     if (broken == SEVERAL && land->unique == 1 && !(land->unique = 0)) land->unique_proved = true;
     return true;
+}
+
+/* Gradients of -log p of a memory, or of <dp, p>, of coupled recalls by softmax; room [3, queries, n]. */
+static void differentiate(const instance *x, const cgam_recall *plan, const cgam_bank *bank,
+                          double *room, answer *answers)
+{
+    static double b_error[QUERIES_MAX], u_error[QUERIES_MAX];
+    static int64_t target[QUERIES_MAX];
+    static bool left_out[QUERIES_MAX];
+    int64_t all = x->queries * x->n;
+    for (int64_t k = 0; k < x->queries; k++)
+        target[k] = cgam_bank_number(bank, (int64_t)((x->number + (uint64_t)k) % (uint64_t)x->n));
+    cgam_gradient_in in = {.recall = {.queries = x->queries,
+                                      .q = x->q,
+                                      .c = x->context ? x->c : NULL,
+                                      .c_per_query = x->own,
+                                      .target = target}};
+    cgam_gradient_opts o = cgam_gradient_opts_default();
+    cgam_gradient out = {
+        .b = room, .u = room + all, .b_error = b_error, .u_error = u_error, .left_out = left_out};
+    o.leave_out = true;
+    if (x->number % 2) {
+        double *dp = room + 2 * all;
+        for (int64_t i = 0; i < all; i++) dp[i] = sin((double)(i + 1) * (double)(x->number + 1));
+        o.loss = CGAM_LOSS_OWN;
+        in.dp = dp;
+    }
+    if (cgam_recall_gradient(plan, &in, &o, &out) != CGAM_OK) return;
+    for (int64_t k = 0; k < x->queries; k++) {
+        if (left_out[k]) continue;
+        answers[k].db = room + k * x->n;
+        answers[k].du = room + all + k * x->n;
+        answers[k].dp = in.dp ? in.dp + k * x->n : NULL;
+        answers[k].db_error = b_error[k];
+        answers[k].du_error = u_error[k];
+        answers[k].aim = (int64_t)((x->number + (uint64_t)k) % (uint64_t)x->n);
+    }
 }
 
 typedef struct run_opts {
@@ -143,7 +181,7 @@ static void run(cgam_env *env, bank_size size, uint64_t number, const run_opts *
     }
     if (o->loud) instance_print(&x);
     int64_t all = x.queries * x.n;
-    if (x.vectors) room = calloc((size_t)(3 * all), sizeof *room);
+    if (x.vectors) room = calloc((size_t)(6 * all), sizeof *room);
     cgam_status status = cgam_recall_new(bank, &x.opts, &plan);
     if (status == CGAM_OK) {
         cgam_recall_in in = {.queries = x.queries,
@@ -181,6 +219,8 @@ static void run(cgam_env *env, bank_size size, uint64_t number, const run_opts *
                               .s = room ? room + all + k * x.n : NULL,
                               .r = room ? room + 2 * all + k * x.n : NULL};
     }
+    if (status == CGAM_OK && room && x.opts.mode == CGAM_COUPLED && x.opts.entmax == 0)
+        differentiate(&x, plan, bank, room + 3 * all, answers);
     cgam_landscape land;
     bool around = status == CGAM_OK && look_around(&x, plan, o->broken, o->around, &land);
     const cgam_gate *shown = plan ? cgam_recall_gate(plan) : gate;

@@ -52,6 +52,11 @@ typedef struct answer {
     cgam_result result;
     const double *p, *s, *r; /* NULL where they were not asked for */
     int64_t points;          /* of a landscape, whose p are at p */
+    /* dL/db and dL/du of -log p of memory `aim`, or of <dp, p> where that is given, NULL where they were not asked for,
+     * and their errors. */
+    const double *db, *du, *dp;
+    double db_error, du_error;
+    int64_t aim;
 } answer;
 
 /* Does the coupled energy rule what came out? */
@@ -84,6 +89,7 @@ typedef enum claim {
     INTERVAL, /* of p, and of the ghost's, with opts.fast */
     SCORE_ERROR,
     SHARES, /* p is one, and gaps are those of double */
+    GRADIENT,
     CLAIMS
 } claim;
 extern const char *const claim_names[CLAIMS];

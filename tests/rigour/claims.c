@@ -518,6 +518,41 @@ static verdict decide_several(court *c, const answer *a)
     return OPEN;
 }
 
+/* H* t = beta (p* - e_aim), or beta C* dp, w = A t, dL/du = lambda t: the errors of both gradients. */
+static verdict decide_gradient(court *c, const answer *a)
+{
+    if (!court_settled(c, a)) return OPEN;
+    arb_ptr t = _arb_vec_init(c->n), got = _arb_vec_init(c->n);
+    if (a->dp) {
+        court_doubles(c, a->dp, got);
+        arb_dot(c->w, NULL, 0, got, 1, c->settled, 1, c->n, c->prec);
+    }
+    for (slong i = 0; i < c->n; i++) {
+        arb_set(c->g + i, c->settled + i);
+        if (a->dp) {
+            arb_sub(c->t, got + i, c->w, c->prec);
+            arb_mul(c->g + i, c->g + i, c->t, c->prec);
+        } else if (i == a->aim) {
+            arb_sub(c->g + i, c->g + i, c->one, c->prec);
+        }
+        arb_mul(c->g + i, c->g + i, c->beta, c->prec);
+    }
+    verdict is = OPEN;
+    if (c->kind->solve(c, c->l2b, c->settled, c->g, t, true)) {
+        c->kind->apply(c, t, c->step);
+        court_doubles(c, a->db, got);
+        court_distance(c, got, c->step, c->t);
+        is = at_most(c->t, a->db_error);
+        for (slong i = 0; i < c->n; i++) arb_mul(t + i, t + i, c->lambda, c->prec);
+        court_doubles(c, a->du, got);
+        court_distance(c, got, t, c->t);
+        is = both(is, at_most(c->t, a->du_error));
+    }
+    _arb_vec_clear(t, c->n);
+    _arb_vec_clear(got, c->n);
+    return is;
+}
+
 verdict decide(court *c, const cgam_gate_info *g, int64_t k, const answer *a, claim what)
 {
     if (what > LAMBDA_MAX) court_ask(c, k);
@@ -539,6 +574,7 @@ verdict decide(court *c, const cgam_gate_info *g, int64_t k, const answer *a, cl
     case INTERVAL: return decide_interval(c, a);
     case SCORE_ERROR: return decide_score_error(c, a);
     case SHARES: return decide_shares(c, a);
+    case GRADIENT: return decide_gradient(c, a);
     case LAMBDA_MAX: return decide_lambda_max(c, g);
     default: return decide_gate(c, g, what);
     }
@@ -546,8 +582,9 @@ verdict decide(court *c, const cgam_gate_info *g, int64_t k, const answer *a, cl
 
 verdict decide_lost(court *c, const cgam_gate_info *g, int64_t k, const answer *a, claim what)
 {
-    if (what == TWO || what == SEVERAL) return WRONG; /* depends on a search */
-    if (what == POINT) {                              /* not if it is degenerate */
+    if (what == TWO || what == SEVERAL || what == GRADIENT)
+        return WRONG;    /* depends on a search; on p_error, which is judged itself */
+    if (what == POINT) { /* not if it is degenerate */
         court_ask(c, k);
         return point_settled(c, a->p) ? RIGHT : OPEN;
     }

@@ -32,7 +32,8 @@ const char *const claim_names[CLAIMS] = {"alpha_crit_bounds",
                                          "margin of a point",
                                          "p_from, p_to",
                                          "score_error",
-                                         "p and gaps"};
+                                         "p and gaps",
+                                         "gradient"};
 
 typedef struct trial {
     const instance *x;
@@ -136,6 +137,7 @@ static void judge_answer(trial *j, int64_t k, const answer *a)
     if (coupled && r->end == CGAM_END_CONVERGED) claimed(j, k, a, ENERGY, true);
     if (o->entmax > 0) claimed(j, k, a, EXACT, r->exact);
     claimed(j, k, a, SHARES, true);
+    if (a->db) claimed(j, k, a, GRADIENT, !isnan(a->db_error));
     if (o->fast) claimed(j, k, a, INTERVAL, true);
     if (o->fast && a->r) claimed(j, k, a, SCORE_ERROR, isfinite(r->score_error));
 }

@@ -614,3 +614,32 @@ TEST(every_allocation_of_a_gradient_may_fail)
         dense_reset();
     }
 }
+
+TEST_ENV(errors_of_a_gradient_are_small_where_they_are_proved)
+{
+    enum { N = 20, D = 8, QUERIES = 4 };
+    cgam_rng rng = cgam_rng_stream(77, 0);
+    double *Z = dense_bank(&rng, DENSE_UNIT, N, D), *q = dense_normals(&rng, QUERIES * D, 1);
+    double b[QUERIES * N], b_error[QUERIES], u_error[QUERIES],
+        *dp = dense_normals(&rng, QUERIES * N, 1);
+    int64_t target[QUERIES] = {0, 1, 2, 3};
+    OWNED(cgam_bank) bank = object_bank(env, N, D, Z);
+    cgam_recall_opts o = cgam_recall_opts_default();
+    o.alpha = 0.3, o.beta = 2, o.lambda = 0.5;
+    cgam_gradient_in in = {.recall = {.queries = QUERIES, .q = q, .target = target}, .dp = dp};
+    cgam_gradient out = {.b = b, .b_error = b_error, .u_error = u_error};
+    cgam_gradient_opts how = cgam_gradient_opts_default();
+    for (int k = 0; k < 4; k++) {
+        o.mode = k == 3 ? CGAM_FIRST : CGAM_COUPLED;
+        how.loss = k == 1 ? CGAM_LOSS_OWN : k == 2 ? CGAM_LOSS_MARGIN : CGAM_LOSS_NLL;
+        OWNED(cgam_recall) plan = object_recall(env, bank, &o);
+        CHECK_STATUS(env, cgam_recall_gradient(plan, &in, &how, &out));
+        for (int i = 0; i < QUERIES; i++) {
+            if (k < 2) CHECK_LE(b_error[i], 1e-10);
+            if (k < 2) CHECK_LE(u_error[i], 1e-10);
+            if (k < 2) assert_true(b_error[i] > 0 && u_error[i] > 0);
+            else assert_true(isnan(b_error[i]) && isnan(u_error[i]));
+        }
+    }
+    dense_reset();
+}
