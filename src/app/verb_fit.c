@@ -192,7 +192,7 @@ static cgam_status read_options(job *j)
     t->seed = (uint64_t)cgam_args_int(args, "seed");
     t->journal = cgam_args_text(args, "journal");
     if (o->out && !cgam_path_ends(o->out, ".safetensors"))
-        return cgam_fail(j->call->env, CGAM_E_ARG, "out: %s: .safetensors is expected", o->out);
+        return cgam_fail(j->call->env, CGAM_E_ARG, "out: %s must end in .safetensors", o->out);
     return CGAM_OK;
 }
 

@@ -281,7 +281,7 @@ static cgam_status read_output_name(cgam_request *r, const cgam_param *p, const 
     if (strcmp(p->name, "out") != 0) return forbid(r, p, "requests cannot write files");
     if (!r->catalog->root) return forbid(r, p, "requests cannot write: the server has no --root");
     if (!id || !cgam_catalog_is_id(id))
-        return forbid(r, p, "a name below the root is expected: letters, digits and ._-");
+        return forbid(r, p, "must be a name below the root, of letters, digits and ._-");
     r->writes = true;
     *out = json_sprintf("%s/%s", r->catalog->root, id);
     if (!*out) return cgam_fail_nomem(r->env, p->name);
