@@ -1,26 +1,11 @@
 /* Scores and readouts in f32, in every storage type and for every CPU, against sums in double of the
  * same rounded x and w: what is left is within the bounds of f32.h. */
-#include "support/check.h"
 #include "support/stored.h"
 
-#include "num/cpu/cpu.h"
-#include "num/cpu/widen.h"
-
-static const char *version; /* for messages */
-
-static void compare(double got, double want, double allowed, const stored *Z, const char *what,
-                    int64_t at)
+static void check_case(cgam_rng *rng, cgam_dtype dtype, int64_t n, int64_t d, int64_t gap,
+                       int64_t shift)
 {
-    if (fabs(got - want) <= allowed) return;
-    fail_msg("%s %s of %s, n = %lld, d = %lld, stride = %lld, entry %lld\n  got     %.17g\n"
-             "  want    %.17g\n  off by  %.3g\n  allowed %.3g",
-             version, what, cgam_word(cgam_dtype_words, Z->dtype), (long long)Z->n, (long long)Z->d,
-             (long long)Z->stride, (long long)at, got, want, fabs(got - want), allowed);
-}
-
-static void check_case(cgam_rng *rng, const cgam_f32 *k, cgam_dtype dtype, int64_t n, int64_t d,
-                       int64_t gap, int64_t shift)
-{
+    const cgam_f32 *k = stored_cpu->f32;
     const cgam_f32 *plain = cgam_cpu_all[0].f32;
     stored Z = stored_rows(rng, dtype, n, d, gap, shift);
     double *x = dense_normals(rng, d, 1);
@@ -37,7 +22,7 @@ static void check_case(cgam_rng *rng, const cgam_f32 *k, cgam_dtype dtype, int64
     for (int64_t i = 0; i < n; i++) {
         double size = 0;
         for (int64_t j = 0; j < d; j++) size += fabs(Z.wide[i * d + j] * x[j]);
-        compare(got[i], want[i], CGAM_F32_ERROR * size, &Z, "dot", i);
+        stored_compare(got[i], want[i], CGAM_F32_ERROR * size, &Z, "dot", i);
         k->dot[dtype](stored_row(&Z, i), Z.stride, 1, d, x1,
                       &one[i]); /* alone it has the same bits */
     }
@@ -62,7 +47,8 @@ static void check_case(cgam_rng *rng, const cgam_f32 *k, cgam_dtype dtype, int64
             size += fabs((double)w[i] * Z.wide[i * d + j]);
             total += (double)w[i] * Z.wide[i * d + j];
         }
-        compare(y[j], total, CGAM_F32_READOUT * size + 1e-15 * fabs(before[j]), &Z, "sum", j);
+        stored_compare(y[j], total, CGAM_F32_READOUT * size + 1e-15 * fabs(before[j]), &Z, "sum",
+                       j);
     }
     assert_true(y[-1] == left && y[d] == right);
     for (int64_t j = 0; j < d; j++) assert_true(sum[j] == 0);
@@ -80,50 +66,34 @@ static void check_case(cgam_rng *rng, const cgam_f32 *k, cgam_dtype dtype, int64
     dense_reset();
 }
 
-typedef void (*visit)(cgam_rng *rng, const cgam_f32 *k, cgam_dtype dtype);
-
-static void for_every_version(visit each)
-{
-    int seen = 0;
-    for (int i = 0; cgam_cpu_all[i].name; i++) {
-        if (!cgam_cpu_all[i].usable()) continue;
-        version = cgam_cpu_all[i].name;
-        seen++;
-        for (int t = CGAM_F32; t < CGAM_CPU_DTYPES; t++) {
-            cgam_rng rng = cgam_rng_stream(21, (uint64_t)(10 * i + t));
-            each(&rng, cgam_cpu_all[i].f32, (cgam_dtype)t);
-        }
-    }
-    assert_true(seen >= 2); /* the plain and the portable one run anywhere */
-}
-
-static void small_sizes(cgam_rng *rng, const cgam_f32 *k, cgam_dtype dtype)
+static void small_sizes(cgam_rng *rng, cgam_dtype dtype)
 {
     for (int64_t d = 1; d <= 70; d++) {
-        check_case(rng, k, dtype, 1 + d % 9, d, 0, 0);
-        check_case(rng, k, dtype, 17, d, 1 + d % 4, d % 8);
+        check_case(rng, dtype, 1 + d % 9, d, 0, 0);
+        check_case(rng, dtype, 17, d, 1 + d % 4, d % 8);
     }
     for (int64_t n = 1; n <= 70; n++) {
-        check_case(rng, k, dtype, n, 1 + n % 37, n % 3, n % 5);
-        check_case(rng, k, dtype, n, 64, 0, 0);
+        check_case(rng, dtype, n, 1 + n % 37, n % 3, n % 5);
+        check_case(rng, dtype, n, 64, 0, 0);
     }
 }
 
-static void large_sizes(cgam_rng *rng, const cgam_f32 *k, cgam_dtype dtype)
+static void large_sizes(cgam_rng *rng, cgam_dtype dtype)
 {
-    for (int64_t d = 75; d < 700; d += 1 + d / 11) check_case(rng, k, dtype, 19, d, d % 2, d % 3);
-    check_case(rng, k, dtype, 600, 100, 0, 0);
-    check_case(rng, k, dtype, 300, 330, 5, 1);
-    check_case(rng, k, dtype, 5, 10007, 0, 1);
-    check_case(rng, k, dtype, 300, 1024, 0, 0);
-    check_case(rng, k, dtype, 37, 2500, 3, 1);
-    check_case(rng, k, dtype, 40, 4096, 0, 0);
+    for (int64_t d = 75; d < 700; d += 1 + d / 11) check_case(rng, dtype, 19, d, d % 2, d % 3);
+    check_case(rng, dtype, 600, 100, 0, 0);
+    check_case(rng, dtype, 300, 330, 5, 1);
+    check_case(rng, dtype, 5, 10007, 0, 1);
+    check_case(rng, dtype, 300, 1024, 0, 0);
+    check_case(rng, dtype, 37, 2500, 3, 1);
+    check_case(rng, dtype, 40, 4096, 0, 0);
 }
 
 /* What a sum in f32 loses most by: 64 terms of 1, then terms of 2^-24, of which a lane that holds 1 or more keeps none. A lane
  * that went on for the whole row would be off by up to 255 2^-24 of its size. */
-static void hard_sums(cgam_rng *rng, const cgam_f32 *k, cgam_dtype dtype)
+static void hard_sums(cgam_rng *rng, cgam_dtype dtype)
 {
+    const cgam_f32 *k = stored_cpu->f32;
     enum { ONES = 64, D = 16384, N = 6 };
     double *x = dense_room(D), *rows = dense_room(N * D), got[N];
     float *laid = (float *)(void *)dense_room(D + CGAM_F32_PAD);
@@ -140,8 +110,9 @@ static void hard_sums(cgam_rng *rng, const cgam_f32 *k, cgam_dtype dtype)
 }
 
 /* Every finite 16-bit pattern goes through a score and a readout exactly, subnormals included. */
-static void every_value(cgam_rng *rng, const cgam_f32 *k, cgam_dtype dtype)
+static void every_value(cgam_rng *rng, cgam_dtype dtype)
 {
+    const cgam_f32 *k = stored_cpu->f32;
     (void)rng;
     if (dtype == CGAM_F32) return;
     uint16_t row[64];
@@ -165,10 +136,13 @@ static void every_value(cgam_rng *rng, const cgam_f32 *k, cgam_dtype dtype)
     }
 }
 
-TEST(f32_sums_keep_their_bounds_on_small_sizes) { for_every_version(small_sizes); }
+TEST(f32_sums_keep_their_bounds_on_small_sizes) { stored_for_each(small_sizes, CGAM_F32, 21); }
 
-TEST(f32_sums_keep_their_bounds_on_large_sizes) { for_every_version(large_sizes); }
+TEST(f32_sums_keep_their_bounds_on_large_sizes) { stored_for_each(large_sizes, CGAM_F32, 21); }
 
-TEST(f32_sums_keep_their_bounds_on_what_they_lose_most_by) { for_every_version(hard_sums); }
+TEST(f32_sums_keep_their_bounds_on_what_they_lose_most_by)
+{
+    stored_for_each(hard_sums, CGAM_F32, 21);
+}
 
-TEST(every_half_becomes_the_same_float) { for_every_version(every_value); }
+TEST(every_half_becomes_the_same_float) { stored_for_each(every_value, CGAM_F32, 21); }

@@ -3,29 +3,18 @@
  * Both add the same products of exactly widened numbers, in different orders and with or without
  * fused multiply-add: each result is within m 2^-53 (1 + small) of the sum of |terms|, m the number
  * of terms, so two results differ by at most 2 (m + 1) 2^-53 of it. */
-#include "support/check.h"
 #include "support/stored.h"
 
-#include "num/cpu/cpu.h"
-#include "num/cpu/widen.h"
-
-static const char *kernel_name; /* for messages */
-
-static void compare(double got, double want, double size, int64_t terms, const stored *Z,
-                    const char *what, int64_t at)
+/* Of two sums of so many terms, whose magnitudes sum to size. */
+static double rounding(double size, int64_t terms)
 {
-    double allowed = 2 * (double)(terms + 1) * 0x1p-53 * size;
-    if (fabs(got - want) <= allowed) return;
-    fail_msg("%s %s of %s, n = %lld, d = %lld, stride = %lld, entry %lld\n  got     %.17g\n"
-             "  want    %.17g\n  off by  %.3g\n  allowed %.3g",
-             kernel_name, what, cgam_word(cgam_dtype_words, Z->dtype), (long long)Z->n,
-             (long long)Z->d, (long long)Z->stride, (long long)at, got, want, fabs(got - want),
-             allowed);
+    return 2 * (double)(terms + 1) * 0x1p-53 * size;
 }
 
-static void check_case(cgam_rng *rng, const cgam_f64 *k, cgam_dtype dtype, int64_t n, int64_t d,
-                       int64_t gap, int64_t shift)
+static void check_case(cgam_rng *rng, cgam_dtype dtype, int64_t n, int64_t d, int64_t gap,
+                       int64_t shift)
 {
+    const cgam_f64 *k = stored_cpu->f64;
     const cgam_f64 *plain = cgam_cpu_all[0].f64;
     stored Z = stored_rows(rng, dtype, n, d, gap, shift);
     /* x, w and y begin anywhere too */
@@ -38,7 +27,7 @@ static void check_case(cgam_rng *rng, const cgam_f64 *k, cgam_dtype dtype, int64
     for (int64_t i = 0; i < n; i++) {
         double size = 0;
         for (int64_t j = 0; j < d; j++) size += fabs(Z.wide[i * d + j] * x[j]);
-        compare(got[i], want[i], size, d, &Z, "dot", i);
+        stored_compare(got[i], want[i], rounding(size, d), &Z, "dot", i);
     }
     assert_true(got[-1] == 17 && got[n] == 17);
 
@@ -51,7 +40,7 @@ static void check_case(cgam_rng *rng, const cgam_f64 *k, cgam_dtype dtype, int64
     for (int64_t j = 0; j < d; j++) {
         double size = fabs(before[j]);
         for (int64_t i = 0; i < n; i++) size += fabs(w[i] * Z.wide[i * d + j]);
-        compare(y[j], z[j], size, n + 1, &Z, "sum", j);
+        stored_compare(y[j], z[j], rounding(size, n + 1), &Z, "sum", j);
     }
     assert_true(y[-1] == left && y[d] == right);
 
@@ -77,7 +66,7 @@ static void check_case(cgam_rng *rng, const cgam_f64 *k, cgam_dtype dtype, int64
     for (int64_t j = 0; j < d; j++) {
         double size = fabs(before[j]);
         for (int64_t i = 0; i < listed; i++) size += fabs(w[i] * Z.wide[at[i] * d + j]);
-        compare(y[j], z[j], size, listed + 1, &Z, "sum_at", j);
+        stored_compare(y[j], z[j], rounding(size, listed + 1), &Z, "sum_at", j);
     }
     assert_true(y[-1] == left && y[d] == right);
 
@@ -95,53 +84,37 @@ static void check_case(cgam_rng *rng, const cgam_f64 *k, cgam_dtype dtype, int64
     for (int64_t j = 0; j < d; j++) {
         double size = fabs(before[j]);
         for (int64_t i = 0; i < half; i++) size += fabs(w[i] * Z.wide[(half + i) * d + j]);
-        compare(y[j], z[j], size, half + 1, &Z, "both", j);
+        stored_compare(y[j], z[j], rounding(size, half + 1), &Z, "both", j);
     }
     assert_true(y[-1] == left && y[d] == right && got[-1] == 17 && got[half] == 17);
     dense_reset();
 }
 
-typedef void (*visit)(cgam_rng *rng, const cgam_f64 *k, cgam_dtype dtype);
-
-static void for_every_kernel(visit each)
-{
-    int seen = 0;
-    for (int i = 0; cgam_cpu_all[i].name; i++) {
-        if (!cgam_cpu_all[i].usable()) continue;
-        kernel_name = cgam_cpu_all[i].name;
-        seen++;
-        for (int t = 0; t < CGAM_CPU_DTYPES; t++) {
-            cgam_rng rng = cgam_rng_stream(2, (uint64_t)(10 * i + t));
-            each(&rng, cgam_cpu_all[i].f64, (cgam_dtype)t);
-        }
-    }
-    assert_true(seen >= 2); /* the plain and the portable one run anywhere */
-}
-
-static void small_sizes(cgam_rng *rng, const cgam_f64 *k, cgam_dtype dtype)
+static void small_sizes(cgam_rng *rng, cgam_dtype dtype)
 {
     for (int64_t d = 1; d <= 70; d++) {
-        check_case(rng, k, dtype, 1 + d % 9, d, 0, 0);
-        check_case(rng, k, dtype, 7, d, 1 + d % 4, d % 8);
+        check_case(rng, dtype, 1 + d % 9, d, 0, 0);
+        check_case(rng, dtype, 7, d, 1 + d % 4, d % 8);
     }
     for (int64_t n = 1; n <= 70; n++) {
-        check_case(rng, k, dtype, n, 1 + n % 37, n % 3, n % 5);
-        check_case(rng, k, dtype, n, 64, 0, 0);
+        check_case(rng, dtype, n, 1 + n % 37, n % 3, n % 5);
+        check_case(rng, dtype, n, 64, 0, 0);
     }
 }
 
-static void large_sizes(cgam_rng *rng, const cgam_f64 *k, cgam_dtype dtype)
+static void large_sizes(cgam_rng *rng, cgam_dtype dtype)
 {
-    check_case(rng, k, dtype, 3, 10007, 0, 1);
-    check_case(rng, k, dtype, 2049, 129, 7, 3);
-    check_case(rng, k, dtype, 300, 1024, 0, 0);
-    check_case(rng, k, dtype, 37, 2500, 3, 1);
+    check_case(rng, dtype, 3, 10007, 0, 1);
+    check_case(rng, dtype, 2049, 129, 7, 3);
+    check_case(rng, dtype, 300, 1024, 0, 0);
+    check_case(rng, dtype, 37, 2500, 3, 1);
 }
 
 /* Every finite 16-bit pattern goes through the vector part of a kernel exactly. Banks hold no
  * others. */
-static void every_value(cgam_rng *rng, const cgam_f64 *k, cgam_dtype dtype)
+static void every_value(cgam_rng *rng, cgam_dtype dtype)
 {
+    const cgam_f64 *k = stored_cpu->f64;
     (void)rng;
     if (dtype != CGAM_F16 && dtype != CGAM_BF16) return;
     uint16_t row[64];
@@ -163,8 +136,9 @@ static void every_value(cgam_rng *rng, const cgam_f64 *k, cgam_dtype dtype)
 }
 
 /* Scores of every size, masks among them; sums against long double. */
-static void softmax_case(cgam_rng *rng, const cgam_f64 *k, int64_t n, double beta, double scale)
+static void softmax_case(cgam_rng *rng, int64_t n, double beta, double scale)
 {
+    const cgam_f64 *k = stored_cpu->f64;
     double *r = dense_normals(rng, n + 2, scale) + 1, *e = dense_room(n + 2) + 1, sums[3];
     double left = e[-1] = 17, right = e[n] = 19;
     for (int64_t i = 0; i < n; i += 5) r[i] = i % 2 ? -INFINITY : r[i] * 1e-310;
@@ -200,25 +174,25 @@ static void softmax_case(cgam_rng *rng, const cgam_f64 *k, int64_t n, double bet
     dense_reset();
 }
 
-static void softmaxes(cgam_rng *rng, const cgam_f64 *k, cgam_dtype dtype)
+static void softmaxes(cgam_rng *rng, cgam_dtype dtype)
 {
     if (dtype != CGAM_F64) return;
     for (int64_t n = 1; n <= 70; n++) {
-        softmax_case(rng, k, n, 1, 1);
-        softmax_case(rng, k, n, 1e6, 1);
-        softmax_case(rng, k, n, 3, 1e6);
-        softmax_case(rng, k, n, 1e-6, 1e-300);
+        softmax_case(rng, n, 1, 1);
+        softmax_case(rng, n, 1e6, 1);
+        softmax_case(rng, n, 3, 1e6);
+        softmax_case(rng, n, 1e-6, 1e-300);
     }
-    softmax_case(rng, k, 4096, 2, 3);
+    softmax_case(rng, 4096, 2, 3);
 }
 
-TEST(softmax_sums_agree_masks_and_all) { for_every_kernel(softmaxes); }
+TEST(softmax_sums_agree_masks_and_all) { stored_for_each(softmaxes, CGAM_F64, 2); }
 
-TEST(kernels_agree_on_small_sizes) { for_every_kernel(small_sizes); }
+TEST(kernels_agree_on_small_sizes) { stored_for_each(small_sizes, CGAM_F64, 2); }
 
-TEST(kernels_agree_on_large_sizes) { for_every_kernel(large_sizes); }
+TEST(kernels_agree_on_large_sizes) { stored_for_each(large_sizes, CGAM_F64, 2); }
 
-TEST(kernels_widen_every_half_exactly) { for_every_kernel(every_value); }
+TEST(kernels_widen_every_half_exactly) { stored_for_each(every_value, CGAM_F64, 2); }
 
 TEST(the_plain_kernel_is_the_definition)
 {
