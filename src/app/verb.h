@@ -63,6 +63,7 @@ struct cgam_verb {
     const cgam_param *params; /* NULL: only the common ones */
     cgam_verb_ranks ranks;
     bool local;  /* not available over HTTP: it downloads, or uses a terminal */
+    bool wordy;  /* it computes nothing, so BLAS and LAPACK are not loaded for it */
     bool drains; /* after a signal it finishes its running work, within a time limit of its own */
     cgam_status (*run)(cgam_call *call);
     /* How the document is printed as text: the template (lab/fill.h) app/text/TEXT.txt, where NULL is the verb's name

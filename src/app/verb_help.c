@@ -78,6 +78,7 @@ static void text_print(const json_t *doc, FILE *to)
 const cgam_verb cgam_verb_help = {
     .name = "help",
     .ranks = CGAM_RANKS_FIRST,
+    .wordy = true,
     .params = help_params,
     .run = help_run,
     .print = text_print,
@@ -108,6 +109,7 @@ static cgam_status completion_run(cgam_call *call)
 const cgam_verb cgam_verb_completion = {
     .name = "completion",
     .ranks = CGAM_RANKS_FIRST,
+    .wordy = true,
     .local = true,
     .params = completion_params,
     .run = completion_run,
@@ -123,5 +125,6 @@ static cgam_status version_run(cgam_call *call)
 const cgam_verb cgam_verb_version = {
     .name = "version",
     .ranks = CGAM_RANKS_FIRST,
+    .wordy = true,
     .run = version_run,
 };

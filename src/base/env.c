@@ -103,7 +103,8 @@ static int cores_allowed(void)
     return cores > 0 ? (int)cores : 1;
 }
 
-cgam_status cgam_env_new(const cgam_env_opts *opts, cgam_env **out)
+/* computes: BLAS and LAPACK are needed. */
+static cgam_status env_new(const cgam_env_opts *opts, bool computes, cgam_env **out)
 {
     *out = NULL;
     cgam_env_opts o = opts ? *opts : cgam_env_opts_default();
@@ -118,9 +119,9 @@ cgam_status cgam_env_new(const cgam_env_opts *opts, cgam_env **out)
         o.threads = cores_allowed();
     }
     const char *why;
-    cgam_status status = cgam_blas_load(&why);
+    cgam_status status = computes ? cgam_blas_load(&why) : CGAM_OK;
     if (status != CGAM_OK) return status;
-    if (by_cores && !cgam_blas_fits(o.threads)) o.threads = 1;
+    if (by_cores && !(computes && cgam_blas_fits(o.threads))) o.threads = 1;
 
     cgam_env *env = o.alloc(o.user, ALIGN, sizeof *env);
     if (!env) return CGAM_E_NOMEM;
@@ -142,6 +143,16 @@ cgam_status cgam_env_new(const cgam_env_opts *opts, cgam_env **out)
     }
     *out = env;
     return CGAM_OK;
+}
+
+cgam_status cgam_env_new(const cgam_env_opts *opts, cgam_env **out)
+{
+    return env_new(opts, true, out);
+}
+
+cgam_status cgam_env_new_plain(const cgam_env_opts *opts, cgam_env **out)
+{
+    return env_new(opts, false, out);
 }
 
 void cgam_env_free(cgam_env *env)

@@ -36,6 +36,9 @@ cgam_status(cgam_fail)(cgam_env *env, cgam_status status, const char *format, ..
         (cgam_fail)(env, fail_status_, __VA_ARGS__);                                               \
         fail_status_;                                                                              \
     })
+/* Like cgam_env_new, without BLAS and LAPACK, and with one thread unless opts says more: for help texts. Loading them
+ * takes most of the time of such a call. */
+cgam_status cgam_env_new_plain(const cgam_env_opts *opts, cgam_env **out);
 /* Limits the memory of all blocks of an env together; SIZE_MAX: no limit. A request beyond it fails as if memory had
  * run out. Only for an env with the default allocator. */
 void cgam_env_limit(cgam_env *env, size_t bytes);

@@ -144,7 +144,7 @@ static int run_verb(const cgam_verb *verb, int argc, const char *const *argv, FI
     cgam_env_opts opts = cgam_env_opts_default();
     opts.threads = threads_wanted(argc, argv);
     opts.interrupted = cgam_watch_stopping;
-    cgam_status status = cgam_env_new(&opts, &env);
+    cgam_status status = (verb->wordy ? cgam_env_new_plain : cgam_env_new)(&opts, &env);
     if (status != CGAM_OK) return print_error(verb, argc, argv, NULL, status);
     cgam_args *args = NULL;
     cgam_call call = {.verb = verb, .env = env, .doc = json_object(), .out = to, .ranks = team};

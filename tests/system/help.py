@@ -30,6 +30,15 @@ def groups():
     check("Usage: cgam study [NAME]" in out and "study separation" in out, "a verb and a group")
 
 
+def no_blas():
+    """Help computes nothing, and loading BLAS would take most of its time."""
+    for words, loads in ((("--version",), False), (("help", "recall"), False), (("completion", "bash"), False),
+                         (("recall",), True)):
+        done = subprocess.run([CGAM, *words], capture_output=True, text=True,
+                              env={**os.environ, "LD_DEBUG": "files"})
+        check(("dynamically loaded" in done.stderr) == loads, words, "loads BLAS")
+
+
 def search():
     code, out, err = run("help", "train")
     check(code == 0 and "\n  lm fit " in out and err == "", "help on a word", code, out, err)
@@ -234,5 +243,5 @@ def completions():
 with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
     os.environ["HOME"] = folder
-    groups(), search(), versions(), table(), slips(), full_disk(), colours(), completions()
+    groups(), no_blas(), search(), versions(), table(), slips(), full_disk(), colours(), completions()
 finish()
