@@ -30,7 +30,12 @@ static double sum_roundings(int64_t n) { return n < 608 ? (double)n + 32 : 640 +
 
 static double norm(int64_t n, const double *x)
 {
-    return cgam_above(cgam_array_norm(n, x) * (1 + (4 * (double)n + 16) * CGAM_U));
+    double squares = 0;
+    for (int64_t i = 0; i < n; i++) squares += x[i] * x[i];
+    bool plain =
+        squares > 0x1p-900 && squares < 0x1p1000; /* none of them matters that underflowed */
+    double size = plain ? sqrt(squares) : cgam_array_norm(n, x);
+    return cgam_above(size * (1 + (4 * (double)n + 16) * CGAM_U));
 }
 
 /* Returns |v| and its rounding error, or the same of W's largest row times c. */

@@ -74,6 +74,7 @@ typedef struct cgam_small_query {
     cgam_small_step step;
     double sums[3]; /* of the weights */
     double whole;   /* F over this is p */
+    double log_sum; /* log sums[0] */
     double off[2];  /* errors of gates and scores, see cgam_small_loops.gates */
     /* Mode coupled. */
     cgam_iterating x;

@@ -74,7 +74,7 @@ static double best_other(const cgam_small_call *job, const double *x, int64_t f)
 
 static double log_share(const cgam_small_query *k, double r)
 {
-    return k->step.beta * (r - k->step.top) - log(k->sums[0]);
+    return k->step.beta * (r - k->step.top) - k->log_sum;
 }
 
 /* Returns the query as other engines represent it; p: its weights, or a buffer for them. */
@@ -113,13 +113,14 @@ static cgam_status fill_result(const cgam_small_call *job, cgam_small_query *k, 
                       .focus = f,
                       .p = k->vector[F][f] / k->whole,
                       .log_p = log_share(k, r[f]),
-                      .entropy = log(sum) - k->sums[2] / sum,
+                      .entropy = k->log_sum - k->sums[2] / sum,
                       .ipr = sum * sum / k->sums[1],
                       .support = n};
     for (int64_t i = 0; f != row[0] && i < n; i++) x.rank += r[i] > r[f] || (r[i] == r[f] && i < f);
     if (n > 1) {
         x.gap = r[f] - value[f == row[0] ? 1 : 0];
-        x.gap_raw = b[f] - best_other(job, b, f);
+        /* without gates r is b */
+        x.gap_raw = s == job->x->zeros ? x.gap : b[f] - best_other(job, b, f);
         x.gap_gate = s == job->x->zeros ? 0 : s[f] - best_other(job, s, f);
     }
     cgam_trace trace = coupled ? k->x.trace : cgam_trace_direct(true);
@@ -155,12 +156,11 @@ static void report_top(const cgam_small_call *job, const cgam_small_query *k, co
 {
     const cgam_recall_out *out = job->out;
     int64_t at = k->at * job->top;
-    double log_sum = log(k->sums[0]);
     for (int64_t j = 0; j < job->top; j++) {
         double x = k->step.beta * (k->vector[R][row[j]] - k->step.top);
         if (out->top_index) out->top_index[at + j] = row[j];
         if (out->top_p) out->top_p[at + j] = k->vector[F][row[j]] / k->whole;
-        if (out->top_log_p) out->top_log_p[at + j] = x - log_sum;
+        if (out->top_log_p) out->top_log_p[at + j] = x - k->log_sum;
     }
 }
 
@@ -244,6 +244,7 @@ cgam_status cgam_small_report(const cgam_small_call *job, cgam_small_work *w, cg
     else if (job->plan->opts.mode == CGAM_COUPLED)
         job->x->loops->gates(job->x->size, k->vector[R], k->vector[A], k->vector[B], k->gates.s0,
                              job->plan->opts.lambda, k->vector[S], k->off);
+    k->log_sum = log(k->sums[0]);
     if (status == CGAM_OK && (listed || result))
         status = find_leaders(job, k, most < n ? most : n, row, k->vector[VALUE]);
     if (status != CGAM_OK) return status;

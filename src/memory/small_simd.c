@@ -270,31 +270,39 @@ static void gates(int64_t size, const double *r, const double *a, const double *
     off[1] = block_max(added);
 }
 
+/* Inserts x[j] into a list of `have` entries. */
+INLINE void lead(double x, int64_t j, int64_t have, double *value, int64_t *row)
+{
+    int64_t at = have;
+    for (; at > 0 && x > value[at - 1]; at--) {
+        value[at] = value[at - 1];
+        row[at] = row[at - 1];
+    }
+    value[at] = x;
+    row[at] = j;
+}
+
 static void leaders(int64_t n, const double *x, int64_t k, double *value, int64_t *row)
 {
-    int64_t have = 0;
-    for (int64_t i = 0; i < n; i += ROWS) {
-        int64_t end = n - i < ROWS ? n - i : ROWS;
-        if (have == k && end == ROWS) { /* can any of them enter the list? */
-            block b = load(x + i);
-            vl above = {0};
-            int64_t all = 0;
-            EACH_PART(h) above |= b.v[h] > value[k - 1];
-            UNROLL
-            for (int l = 0; l < LANES; l++) all |= above[l];
-            if (!all) continue;
-        }
-        for (int64_t j = i; j < i + end; j++) {
-            if (have == k && !(x[j] > value[k - 1])) continue;
-            int64_t at = have < k ? have++ : k - 1;
-            for (; at > 0 && x[j] > value[at - 1]; at--) {
-                value[at] = value[at - 1];
-                row[at] = row[at - 1];
-            }
-            value[at] = x[j];
-            row[at] = j;
-        }
+    int64_t have = 0, i = 0;
+    for (; i < n && have < k; i++) {
+        lead(x[i], i, have, value, row);
+        have++;
     }
+    for (; i < n && i % ROWS != 0; i++)
+        if (x[i] > value[k - 1]) lead(x[i], i, k - 1, value, row);
+    for (; i + ROWS <= n; i += ROWS) { /* can any of them enter the list? */
+        block b = load(x + i);
+        vl above = {0};
+        int64_t any = 0;
+        EACH_PART(h) above |= b.v[h] > value[k - 1];
+        UNROLL
+        for (int l = 0; l < LANES; l++) any |= above[l];
+        for (int64_t j = i; any && j < i + ROWS; j++)
+            if (x[j] > value[k - 1]) lead(x[j], j, k - 1, value, row);
+    }
+    for (; i < n; i++)
+        if (x[i] > value[k - 1]) lead(x[i], i, k - 1, value, row);
 }
 
 extern const cgam_small_loops JOIN(cgam_small_loops, NAME);

@@ -31,8 +31,18 @@ static inline double cgam_gamma(double k)
 }
 
 /* The next double up and down, to widen the result of a correctly rounded operation. */
-static inline double cgam_above(double x) { return nextafter(x, INFINITY); }
-static inline double cgam_below(double x) { return nextafter(x, -INFINITY); }
+static inline double cgam_above(double x)
+{
+    union {
+        double value;
+        int64_t bits;
+    } y = {x};
+    if (!(x < INFINITY)) return x;
+    if (x == 0) return 0x1p-1074;
+    y.bits += y.bits < 0 ? -1 : 1; /* magnitudes are ordered like their bits */
+    return y.value;
+}
+static inline double cgam_below(double x) { return -cgam_above(-x); }
 
 /* A float >= x, and one <= x. */
 static inline float cgam_above_f32(double x)

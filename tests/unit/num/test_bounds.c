@@ -8,6 +8,8 @@
 #include "num/dplr.h"
 #include "num/rounding.h"
 
+#include <float.h>
+
 #include "support/owned.h"
 
 #define U 0x1p-53
@@ -572,3 +574,16 @@ TEST(proofs_cope_with_every_failed_allocation)
 }
 
 TEST_GROUP(set_up, tear_down)
+
+TEST(neighbours_of_a_double_are_those_of_the_c_library)
+{
+    static const double sizes[] = {0,           0x1p-1074, 0x1p-1073, 0x1p-1022, 1,       1.5,
+                                   1 + 0x1p-52, 0x1p-60,   3e300,     DBL_MAX,   INFINITY};
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
+        for (int sign = -1; sign <= 1; sign += 2) {
+            double x = sign * sizes[k];
+            assert_true(cgam_above(x) == nextafter(x, INFINITY));
+            assert_true(cgam_below(x) == nextafter(x, -INFINITY));
+        }
+    assert_true(isnan(cgam_above(NAN)) && isnan(cgam_below(NAN)));
+}
