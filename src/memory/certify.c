@@ -48,6 +48,7 @@ static void lower_bound(const cgam_recall *plan, double scores, cgam_result *out
     int64_t n = cgam_recall_rivals(plan);
     double off = 2 * scores * CGAM_SLACK;
     out->p_lower_bound_proved = n == 1 || isfinite(scores);
+    if (isnan(out->p_lower_bound) && !isfinite(scores)) cgam_result_estimate_bound(plan, out);
     if (n > 1 && isfinite(scores))
         out->p_lower_bound = cgam_recall_sparse(plan)
                                  ? cgam_margin_bound_below(n, plan->opts.entmax, plan->opts.beta,
@@ -96,8 +97,9 @@ void cgam_bound_freely(const cgam_recall *plan, double spread, double largest,
     if (!out->fold_margin_proved) out->fold_margin = NAN;
 }
 
-void cgam_result_bare(cgam_result *out)
+void cgam_result_bare(const cgam_recall *plan, cgam_result *out)
 {
+    cgam_result_estimate_bound(plan, out);
     cgam_result none = {.contraction = NAN,
                         .unique = -1,
                         .fold_margin = NAN,

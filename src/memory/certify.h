@@ -61,8 +61,8 @@ void cgam_bound_freely(const cgam_recall *plan, double spread, double largest,
  * */
 bool cgam_bound_coupled(const cgam_recall *plan, const cgam_settled *m, const cgam_doubt *doubt,
                         cgam_result *out);
-/* Sets every certificate to "not proved". */
-void cgam_result_bare(cgam_result *out);
+/* Sets every certificate to "not proved"; p_lower_bound is an estimate. */
+void cgam_result_bare(const cgam_recall *plan, cgam_result *out);
 /* Copies the certificates of another result of the same query. */
 void cgam_result_take_proofs(const cgam_result *from, cgam_result *out);
 /* Contraction, uniqueness, fold margin, errors: the free bounds, or all with opts.certify FULL. Clears `converged` if

@@ -166,7 +166,7 @@ static void fill_result(const cgam_recall *plan, const cgam_attend_out *a, int64
     }
     if (w || plan->opts.certify != CGAM_CERTIFY_NONE)
         cgam_bound_freely(plan, spread, largest, &doubt, out);
-    else cgam_result_bare(out);
+    else cgam_result_bare(plan, out);
 }
 
 /* fast: how the sketch was searched; NULL = report p itself. */

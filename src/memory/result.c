@@ -137,10 +137,7 @@ void cgam_result_fill(const cgam_recall *plan, const cgam_summary *x, const cgam
         .gap_raw = rivals ? x->gap_raw : NAN,
         .gap_gate = rivals ? x->gap_gate : NAN,
         .support = x->support,
-        .p_lower_bound = !rivals ? 1
-                         : cgam_recall_sparse(plan)
-                             ? cgam_margin_bound(n, plan->opts.entmax, plan->opts.beta, x->gap)
-                             : cgam_separation_bound(n, plan->opts.beta, x->gap),
+        .p_lower_bound = rivals ? NAN : 1,
         .readout_left_out = x->left_out,
         .iterations = trace->iterations,
         .newton_steps = trace->newton_steps,
@@ -158,4 +155,13 @@ void cgam_result_fill(const cgam_recall *plan, const cgam_summary *x, const cgam
         .p_none_to = NAN,
         .rescored = plan->bank->Z.n,
     };
+}
+
+void cgam_result_estimate_bound(const cgam_recall *plan, cgam_result *out)
+{
+    int64_t n = cgam_recall_rivals(plan);
+    if (n < 2) return;
+    out->p_lower_bound = cgam_recall_sparse(plan)
+                             ? cgam_margin_bound(n, plan->opts.entmax, plan->opts.beta, out->gap)
+                             : cgam_separation_bound(n, plan->opts.beta, out->gap);
 }

@@ -19,9 +19,11 @@ typedef struct cgam_summary {
 /* Computes it from the vectors of a query; target < 0 = none. */
 cgam_status cgam_settled_summary(const cgam_recall *plan, const cgam_settled *m, int64_t target,
                                  cgam_summary *out);
-/* Fills a result except its certificates. */
+/* Fills a result except its certificates, and p_lower_bound. */
 void cgam_result_fill(const cgam_recall *plan, const cgam_summary *x, const cgam_trace *trace,
                       cgam_result *out);
+/* p_lower_bound from the gap as it was computed, where nothing is proved. */
+void cgam_result_estimate_bound(const cgam_recall *plan, cgam_result *out);
 
 /* The weights exp(beta (r - top)) of a query: the sum over the scored memories, bounds of the sum over the others,
  * and the error bound of scores, gates included. */

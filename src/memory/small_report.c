@@ -127,7 +127,7 @@ static cgam_status fill_result(const cgam_small_call *job, cgam_small_query *k, 
     trace.change_norm = sqrt(k->step.change_norm2);
     cgam_result_fill(plan, &x, &trace, out);
     if (!job->proves) {
-        cgam_result_bare(out);
+        cgam_result_bare(plan, out);
         return CGAM_OK;
     }
     cgam_doubt doubt = doubt_of(job, k);
@@ -183,7 +183,7 @@ static cgam_status settle_apart(const cgam_small_call *job, cgam_small_query *k,
         cgam_summary summary;
         status = cgam_settled_summary(plan, &m, target, &summary);
         if (status == CGAM_OK) cgam_result_fill(plan, &summary, &m.trace, out);
-        if (status == CGAM_OK && !job->proves) cgam_result_bare(out);
+        if (status == CGAM_OK && !job->proves) cgam_result_bare(plan, out);
         else if (status == CGAM_OK) status = cgam_settled_certify(plan, &m, out);
     }
     const cgam_rows *Z = &plan->bank->Z;

@@ -324,7 +324,7 @@ static cgam_status report_settled(const group *g, int64_t k, const cgam_settled 
         cgam_summary summary;
         status = cgam_settled_summary(plan, m, in->target ? in->target[at] : -1, &summary);
         if (status == CGAM_OK) cgam_result_fill(plan, &summary, &m->trace, r);
-        if (status == CGAM_OK && !cgam_recall_proves(plan, out)) cgam_result_bare(r);
+        if (status == CGAM_OK && !cgam_recall_proves(plan, out)) cgam_result_bare(plan, r);
         else if (status == CGAM_OK) status = cgam_settled_certify(plan, m, r);
     }
     cgam_weight_bounds w = {.top = m->act.top, .scored = n};
@@ -373,7 +373,7 @@ static cgam_status report_sums(const group *g, int64_t k, const cgam_sums *x, cg
     cgam_status status = r ? cgam_sums_summary(plan, x, target, &summary) : CGAM_OK;
     if (r && status == CGAM_OK) {
         cgam_result_fill(plan, &summary, &x->x.trace, r);
-        if (!cgam_recall_proves(plan, out)) cgam_result_bare(r);
+        if (!cgam_recall_proves(plan, out)) cgam_result_bare(plan, r);
         else if (!full) open = cgam_sums_certify(plan, x, r);
     }
     if (status == CGAM_OK && open) status = give_vectors(g, m, spare);

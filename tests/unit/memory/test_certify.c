@@ -87,8 +87,13 @@ static cgam_result recall_of(const cgam_bank *bank, const cgam_recall_opts *o, c
 /* What is no certificate: all other members. */
 static cgam_result answer_of(const cgam_result *from)
 {
+    const cgam_result none = {.contraction = NAN,
+                              .unique = -1,
+                              .fold_margin = NAN,
+                              .local_contraction = NAN,
+                              .p_error = NAN};
     cgam_result out = *from;
-    cgam_result_bare(&out);
+    cgam_result_take_proofs(&none, &out);
     out.p_lower_bound = out.score_error = 0;
     return out;
 }
