@@ -96,7 +96,7 @@ def recall(page):
         x = doc["queries"][0]
         check(page.text("#winner") == str(x["winner"]), "winner")
         same(page.text("#p"), x["p"], "p")
-        shown = facts(page, "What came out")
+        shown = facts(page, "Results, and which")
         for name, key in (("N_eff, exp(entropy)", "neff_entropy"), ("gap", "gap"), ("p at least", "p_lower_bound"), ("energy", "energy_end"), ("contraction", "contraction")):
             same(shown[name], x[key], name)
         cells = page.driver.execute_script("return [...document.querySelectorAll('.bars tbody tr')].map(r => [...r.cells].map(c => c.textContent))")
@@ -141,10 +141,10 @@ def recall(page):
     check(page.text("#winner") == str(doc["winner"]) and page.text("#winner-name") == doc["top_names"][0], "the winner by name")
     check("candle (7)" in page.text(".mixed"), "numbers have names beside them", page.text(".mixed"))
     link = page.copied("link to this view")
-    here = facts(page, "What came out")
+    here = facts(page, "Results, and which")
     page.view("phase")
     page.driver.get(link)
-    page.wait(lambda: facts(page, "What came out") == here, "the link brings the view back")
+    page.wait(lambda: facts(page, "Results, and which") == here, "the link brings the view back")
     quiet(page)
     # what cannot be computed is told
     page.view("recall", alpha="1.4")

@@ -19,7 +19,7 @@ export class ApiError extends Error {
     super(message);
     this.code = code;
     this.hint = code === 401 ? "Open the address that cgam serve printed, with its token." :
-      code === 429 || code === 503 ? "The server has its hands full; try again in a moment." :
+      code === 429 || code === 503 ? "The server is busy; try again in a moment." :
       code === 0 ? "Is cgam serve still running?" : "";
   }
 }
@@ -58,7 +58,7 @@ export async function watch(verb, options, progress, signal) {
   let text = "";
   for (;;) {
     const { value, done } = await reader.read();
-    if (done) throw new ApiError("The server ended before the answer was there.", 0);
+    if (done) throw new ApiError("The server ended before it answered.", 0);
     text += value;
     for (let end; (end = text.indexOf("\n\n")) >= 0; text = text.slice(end + 2)) {
       const lines = text.slice(0, end).split("\n");

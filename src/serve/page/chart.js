@@ -55,7 +55,7 @@ export function chart({ label, xLabel, yLabel, height = 300 }) {
     wide = place.clientWidth;
     if (!wide) return;
     if (!globalThis.uPlot) {
-      place.replaceChildren(el("p", { class: "hint" }, "This build of cgam has no uPlot (tools/uplot fetches it), so there are no curves; the numbers are below."));
+      place.replaceChildren(el("p", { class: "hint" }, "This build of cgam has no uPlot (run tools/uplot to fetch it), so there are no curves; the numbers are below."));
       numbers.open = true;
       return;
     }

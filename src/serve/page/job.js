@@ -44,7 +44,7 @@ export function followJob(go, halt, listen) {
 export function showJob(work, again) {
   const { verb, options, at, doc, error } = job;
   if (doc) work.show(el("p", { id: "done" }, `${verb} is done${doc.seconds ? ` after ${show(doc.seconds, 3)} s` : ""}: ${options.out}.`));
-  else if (error?.name === "AbortError") work.empty(`${verb} was stopped.${/^(study|report)/.test(verb) ? " Started again with the same parameters it goes on from there." : ""}`);
+  else if (error?.name === "AbortError") work.empty(`${verb} was stopped.${/^(study|report)/.test(verb) ? " Start it again with the same parameters to continue." : ""}`);
   else if (error) work.fail(error, again);
   else
     work.show(el("h3", {}, `${verb} into ${options.out}`), el("progress", { max: 1, value: at?.share, "aria-label": "progress" }),

@@ -26,7 +26,7 @@ export const landscape = {
     if (!anyBank(world, place)) return undefined;
     const bank = bankOf(world, at.bank);
     if (bank.d < 2) {
-      place.append(el("div", { class: "controls" }, bankChoice(world, state, ["beta", "lambda"])), el("p", { class: "hint" }, "A plane of queries needs memories of two numbers or more."));
+      place.append(el("div", { class: "controls" }, bankChoice(world, state, ["beta", "lambda"])), el("p", { class: "hint" }, "A plane of queries needs memories of at least two numbers."));
       return undefined;
     }
     const options = (extra) => ({ bank: at.bank, through: at.through || undefined, alpha: at.alpha, beta: at.beta, lambda: at.lambda, gates: at.gates, normalize: at.normalize || undefined, ...extra });

@@ -39,7 +39,7 @@ export const lens = {
     async function go() {
       stop?.abort();
       const mine = stop = new AbortController();
-      out.busy("Reading; a model that was not used yet is loaded first…");
+      out.busy("Reading; the model is loaded first if necessary…");
       try {
         const next = await watch("lm lens", options(), (p) => mine === stop && out.busy(`${p.phase}: ${Math.round(100 * (p.share ?? 0))} %`), mine.signal);
         if (over) return;

@@ -71,13 +71,13 @@ function facts(doc, query) {
     ["one fixed point", unique, proof("unique")],
     [query.fold_margin_exact ? "fold margin" : "fold margin at least", query.fold_margin, proof("fold_margin")],
     ["error of p at most", query.p_error, proof("p_error")],
-  ], "What came out, and what of it is proved");
+  ], "Results, and which of them are proved");
 }
 
 export const recall = {
   name: "recall",
   title: "Recall",
-  words: "A query is compared with every memory; the context opens and closes gates on the way. Move anything, and the answer follows.",
+  words: "A query is compared with every memory; the context opens and closes the gates. Move any control, and the answer follows.",
   defaults: (world, values) => {
     const bank = bankOf(world, values.bank), { query, rows, alpha } = beginning(bank);
     return { bank: world.banks[0]?.id ?? "", query, context: String(rows[0]), alpha, beta: 4, lambda: 0.8, mode: small(bank) ? "coupled" : "first", normalize: bank.id !== "demo", top: 8 };

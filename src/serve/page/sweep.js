@@ -19,7 +19,7 @@ export const sweep = {
 
   open(place, state, world) {
     if (!world.root) {
-      place.append(el("p", { class: "hint" }, "Sweeps are read from folders, and this server has none. Start it with --root DIR, where DIR holds what cgam lm sweep --out DIR/name left."));
+      place.append(el("p", { class: "hint" }, "Sweeps are read from folders, and this server has none. Start it with --root DIR, where DIR holds the results of cgam lm sweep --out DIR/name."));
       return undefined;
     }
     const at = state.values, out = stage("Choose a folder, or run a sweep over a store."), work = stage("");
