@@ -326,7 +326,10 @@ typedef enum cgam_contrast_kind {
     /* The principal direction of the differences d, not centred: the first eigenvector of the sum of
      * d d'. Its sign is that of its product with the mean; its length is the root mean square of the
      * differences' products with it: if all differences are equal, it is their mean. */
-    CGAM_CONTRAST_PCA
+    CGAM_CONTRAST_PCA,
+    /* The same of the differences less their mean: the direction in which pairs differ from each other, which need not
+     * be that in which the two texts differ. Its length is the differences' standard deviation (over n) along it. */
+    CGAM_CONTRAST_PCA_CENTRED
 } cgam_contrast_kind;
 CGAM_API extern const char *const cgam_contrast_words[];
 

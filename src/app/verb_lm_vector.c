@@ -12,8 +12,9 @@ static const cgam_param params[] = {
     CGAM_PARAMS_LM(false),
     CGAM_PARAM_TEXT("contrast", "FILE", "pairs of texts, text<TAB>opposite a line, instead of data",
                     .input = CGAM_INPUT_TEXT),
-    CGAM_PARAM_CHOICE("kind", "mean|pca", "mean",
-                      "of --contrast: the mean difference, or the first principal component"),
+    CGAM_PARAM_CHOICE("kind", "mean|pca|pca-centred", "mean",
+                      "of --contrast: the mean difference, or the first principal component of the "
+                      "differences, as they are or less their mean"),
     CGAM_PARAM_TEXT(
         "from", "FILE[:X],FILE[:X],..",
         "make the sum of the vectors in these files, each times its factor, instead of using data",

@@ -333,7 +333,7 @@ cgam_status cgam_vector_write(const cgam_vector *v, const char *path, const char
 /* ---- Contrasts ------------------------------------------------------------------------------- */
 /* The direction that separates two kinds of texts, from the differences of their states. */
 
-const char *const cgam_contrast_words[] = {"mean", "pca", NULL};
+const char *const cgam_contrast_words[] = {"mean", "pca", "pca-centred", NULL};
 
 /* The first eigenvector u of sum d d' over the rows of D [n, d], in the smaller of the two spaces: u of
  * D'D, or D'w/|D'w| with w that of D D'. B: a work area of the square of the smaller; w: of its root. */
@@ -373,7 +373,9 @@ static cgam_status contrast_layer(cgam_env *env, bench *b, const float *differen
     cblas_dscal((int)d, 1 / (double)n, b->mean, 1);
     const double *from = b->mean;
     double factor = 1;
-    if (kind == CGAM_CONTRAST_PCA) {
+    if (kind == CGAM_CONTRAST_PCA_CENTRED)
+        for (int64_t i = 0; i < n; i++) cblas_daxpy((int)d, -1, b->mean, 1, b->D + i * d, 1);
+    if (kind != CGAM_CONTRAST_MEAN) {
         cgam_status status = principal_direction(env, n, d, b->D, b->B, b->w, b->u);
         if (status != CGAM_OK) return status;
         double square = 0;
@@ -401,7 +403,7 @@ cgam_status cgam_vector_contrast(cgam_env *env, int64_t pairs, int64_t rows, int
     if (status == CGAM_OK) status = cgam_vector_new(env, rows, width, NULL, &v);
     if (status == CGAM_OK)
         status = cgam_alloc_all(env, "a contrast", CGAM_ARRAY(b.D, n * d),
-                                CGAM_ARRAY(b.B, kind == CGAM_CONTRAST_PCA ? m * m : 1),
+                                CGAM_ARRAY(b.B, kind == CGAM_CONTRAST_MEAN ? 1 : m * m),
                                 CGAM_ARRAY(b.w, m), CGAM_ARRAY(b.u, d), CGAM_ARRAY(b.mean, d));
     for (int64_t l = 0; l < rows && status == CGAM_OK; l++)
         status = contrast_layer(env, &b, differences, l, kind, v->data + l * width);

@@ -211,6 +211,35 @@ TEST(a_principal_component_is_one)
     }
 }
 
+/* Differences with a large mean along one axis and a small spread along another: the first component is the
+ * mean's axis as they are, and the spread's less their mean. */
+TEST(a_centred_component_is_that_of_the_spread)
+{
+    enum { N = 40, D = 6 };
+    float x[N * D] = {0};
+    double square = 0;
+    for (int i = 0; i < N; i++) {
+        double along = (i % 2 ? -1 : 1) * (1 + 0.01 * i) + 0.2;
+        x[i * D + 2] = 10;
+        x[i * D + 4] = (float)along;
+    }
+    double mean = 0;
+    for (int i = 0; i < N; i++) mean += (double)x[i * D + 4] / N;
+    for (int i = 0; i < N; i++) square += pow((double)x[i * D + 4] - mean, 2) / N;
+    cgam_vector *v;
+    CHECK_STATUS(env, cgam_vector_contrast(env, N, 1, D, x, CGAM_CONTRAST_PCA, &v));
+    assert_true(fabs((double)v->data[2]) > 9.9 && fabs((double)v->data[4]) < 0.5);
+    cgam_vector_free(v);
+    CHECK_STATUS(env, cgam_vector_contrast(env, N, 1, D, x, CGAM_CONTRAST_PCA_CENTRED, &v));
+    CHECK_CLOSE((double)v->data[2], 0, 1e-6);
+    CHECK_REL((double)v->data[4], copysign(sqrt(square), mean), 1e-6);
+    cgam_vector_free(v);
+    for (int i = 0; i < N * D; i++) x[i] = 3; /* no spread at all */
+    CHECK_STATUS(env, cgam_vector_contrast(env, N, 1, D, x, CGAM_CONTRAST_PCA_CENTRED, &v));
+    CHECK_CLOSE(cgam_vector_norm(v, 0), 0, 1e-6);
+    cgam_vector_free(v);
+}
+
 TEST(differences_that_are_alike_give_their_mean)
 {
     float D[3 * 12];
