@@ -11,8 +11,8 @@ static const cgam_param params[] = {
     CGAM_PARAM_OUT(NULL, "write study.json, tables and figures of all parts here"),
     CGAM_PARAM_LM_REPORT,
     CGAM_PARAM_INTS("seeds", "N,N,..", NULL, 0, 9e15,
-                    "the sweep under each of these seeds too: seeds.csv, and the mean and standard "
-                    "deviation of every accuracy"),
+                    "all parts under each of these seeds too, each with its own queries and "
+                    "demonstrations: draws.csv, and every main number's spread over them"),
     CGAM_PARAM_LM_FIGURES,
     CGAM_PARAM_END,
 };
@@ -64,13 +64,19 @@ static cgam_status read_seeds(const cgam_call *call, int64_t *n, uint64_t **out)
 static cgam_status run_seeds(cgam_call *call, const cgam_lm_study_opts *opts, int64_t n,
                              const uint64_t *seeds, const char *out, json_t *files)
 {
+    static const char *const names[] = {"seeds.csv", "draws.csv"};
     cgam_lm_result *result = NULL;
     if (n == 0) return CGAM_OK;
-    cgam_status status = cgam_lm_seeds(call->env, opts, n, seeds, &result);
-    if (status == CGAM_OK) {
+    cgam_status status = cgam_lm_seeds(call->env, opts, n, seeds, call->doc, &result);
+    if (status == CGAM_OK) { /* draws stand beside the parts, of which they are others */
+        json_object_set(call->doc, "draws", json_object_get(result->doc, "draws"));
+        json_object_del(result->doc, "draws");
         cgam_json_put(call->doc, "spread", json_incref(result->doc));
-        if (out) status = cgam_table_write(call->env, &result->table[0], out);
-        if (out) json_array_append_new(files, json_string("seeds.csv"));
+    }
+    for (int t = 0; t < 2 && out && status == CGAM_OK; t++) {
+        if (result->table[t].rows == 0) continue;
+        status = cgam_table_write(call->env, &result->table[t], out);
+        json_array_append_new(files, json_string(names[t]));
     }
     cgam_lm_result_free(result);
     return status;
@@ -99,11 +105,15 @@ static cgam_status run_lm_study(cgam_call *call)
     if (status == CGAM_OK) status = run_parts(call, study, out, files);
     cgam_lm_study_done(call, study);
     if (status == CGAM_OK) status = run_seeds(call, &opts, n_seeds, seeds, out, files);
-    cgam_free(call->env, seeds);
     cgam_line_clear(&line);
     if (status == CGAM_OK && out) status = cgam_json_save(call->env, out, "study.json", call->doc);
     if (status == CGAM_OK && out) remove(resume);
+    for (int64_t i = 0; i < n_seeds && status == CGAM_OK && out; i++) {
+        char one[CGAM_PATH_ROOM];
+        if (cgam_lm_seed_path(call->env, resume, seeds[i], one) == CGAM_OK) remove(one);
+    }
     json_array_append_new(files, json_string("study.json"));
+    cgam_free(call->env, seeds);
     cgam_lm_put_files(call->doc, status == CGAM_OK ? out : NULL, files);
     if (status == CGAM_OK) status = cgam_lm_place_show(call, &to);
     return status;

@@ -101,10 +101,10 @@ def steering_with_no_coupling_changes_nothing():
     entry = first(ask("lm", "steer", *EXACT, "--lambda", "0,1", "--out", "steer"))
     log_p = np.array([curve["log_p"] for curve in entry["curves"]])
     base = entry["baseline"]["log_p"]
-    check(log_p.shape == (6, 4) and (log_p < 0).all(), log_p)
-    close(log_p[::2], np.full((3, 4), base), 1e-12, "without coupling")
+    check(log_p.shape == (8, 4) and (log_p < 0).all(), log_p)
+    close(log_p[::2], np.full((4, 4), base), 1e-12, "without coupling")
     # the last token is the same with and without demonstrations, so is its embedding
-    close(log_p[:, 0], np.full(6, base), 1e-12, "at the embedding")
+    close(log_p[:, 0], np.full(8, base), 1e-12, "at the embedding")
 
 
 def a_bias_after_the_norm_is_read_on_a_grid():
@@ -171,7 +171,7 @@ def gates_are_reported():
     """A report of gates alone has their table, their figures and the claims they decide."""
     ask("lm", "gates", *STORED, "--report", "report")
     page = read("report/index.html")
-    for piece in ("gates.csv", "gates_spectrum.csv", "practically degenerate", "changes no answer", "proved to be the only answer"):
+    for piece in ("gates.csv", "gates_spectrum.csv", "is not degenerate", "changes no answer", "proved to be the only answer"):
         check(piece in page, "report/index.html has no", piece)
 
 
@@ -292,7 +292,7 @@ def studies_enter_reports():
     says("", *report, "rep2")
     holds("rep2/index.html", "No study of a language model")
     says("and in rep2/index.html", *study, "--report", "rep2")
-    holds("rep2/index.html", "Definitions</h2>", "The collapse is onto the label set.")
+    holds("rep2/index.html", "Definitions</h2>", "The collapse is onto the label set")
     if gnuplot:
         for figure in ("neff", "mass", "shots", "sweep_2", "sweep_4", "steer_2", "steer_4", "probe"):
             for kind in ("gp", "svg", "png", "pdf"):
@@ -307,7 +307,7 @@ def studies_enter_reports():
     says("and in rep4/index.html", *inject, "--report", "rep4")
     check(os.path.getsize(f"rep4/{place}/inject.json") > 0 and os.path.getsize("rep4/lm/states.db") > 0, "files")
     holds("rep4/index.html", "d_-x--m</h3>", '<th class="n">replace</th>', "<pre>cgam lm inject",
-          "A vector inside the model does more than none.", *([f"{place}/inject_2"] if gnuplot else []))
+          "A vector inside the model does what the demonstrations say.", *([f"{place}/inject_2"] if gnuplot else []))
     page = read("rep4/index.html")
     check("<pre>cgam lm study" not in page and '<th class="n">centred</th>' not in page, "a study is there")
     says("", *study, "--report", "rep4", "--figures", "no")

@@ -418,25 +418,26 @@ cgam_status cgam_trial_write_queries(const cgam_trial *t, const cgam_sweep_input
 /* How far moving the borders between classes carries without any context. */
 
 /* The log-probabilities of whole answers at one layer. */
-static cgam_status whole_scores(const cgam_trial *t, int64_t layer, double *scores, int32_t *target)
+static cgam_status whole_scores(const cgam_trial *t, cgam_lens_kind kind, int64_t layer,
+                                double *scores, int32_t *target)
 {
     cgam_whole *w;
     const float *after = t->zero_after ? t->zero_after + layer * t->d : NULL;
     const cgam_trial_states of = {t->zero + layer * t->d, after, t->layers * t->d, NULL};
-    cgam_status status = read_whole(t, t->kind, &of, scores, &w);
+    cgam_status status = read_whole(t, kind, &of, scores, &w);
     for (int64_t i = 0; i < t->n; i++) target[i] = t->target[i];
     cgam_free(t->env, w);
     return status;
 }
 
 /* Zero-shot scores of the labels that can be compared, at one layer; packed [n, used]. */
-static cgam_status label_scores(const cgam_trial *t, int64_t layer, double *scores, int32_t *target,
-                                int64_t *of)
+static cgam_status label_scores(const cgam_trial *t, cgam_lens_kind kind, int64_t layer,
+                                double *scores, int32_t *target, int64_t *of)
 {
     const cgam_lm_task *task = t->task;
     int64_t used = 0;
     *of = t->labels;
-    if (t->answers) return whole_scores(t, layer, scores, target);
+    if (t->answers) return whole_scores(t, kind, layer, scores, target);
     for (int64_t k = 0; k < t->labels; k++) used += task->tokens[k] >= 0;
     for (int64_t i = 0; i < t->n; i++) {
         const float *h = t->zero + (i * t->layers + layer) * t->d;
@@ -445,7 +446,7 @@ static cgam_status label_scores(const cgam_trial *t, int64_t layer, double *scor
         for (int64_t k = 0; k < t->labels; k++) {
             if (task->tokens[k] < 0) continue;
             if (k == task->target[i]) target[i] = (int32_t)at;
-            scores[i * used + at++] = cgam_lens_dot(t->lens, t->kind, task->tokens[k], h);
+            scores[i * used + at++] = cgam_lens_dot(t->lens, kind, task->tokens[k], h);
         }
     }
     *of = used;
@@ -499,7 +500,9 @@ static json_t *threshold_json(const cgam_trial *t, const double *bound, const do
     return o;
 }
 
-cgam_status cgam_trial_put_borders(const cgam_trial *t, json_t *baselines)
+/* Centred scores of a lens at every layer, and with two labels what the best border does. */
+static cgam_status put_border(const cgam_trial *t, cgam_lens_kind kind, const char *centred,
+                              const char *threshold, json_t *baselines)
 {
     cgam_env *env = t->env;
     double *scores, *gap, *bound, *auc, *by_layer;
@@ -512,22 +515,30 @@ cgam_status cgam_trial_put_borders(const cgam_trial *t, json_t *baselines)
         CGAM_ZEROS(own, t->layers * t->n), CGAM_ZEROS(held, t->n), CGAM_ARRAY(bound, t->layers),
         CGAM_ARRAY(auc, t->layers), CGAM_ARRAY(by_layer, t->layers));
     for (int64_t l = 0; l < t->layers && status == CGAM_OK; l++) {
-        status = label_scores(t, l, scores, target, &used);
+        status = label_scores(t, kind, l, scores, target, &used);
         if (status == CGAM_OK)
             status =
                 cgam_baseline_centred(env, t->n, used, scores, target, false, right + l * t->n);
         if (status == CGAM_OK)
             status = cgam_baseline_centred(env, t->n, used, scores, target, true, own + l * t->n);
-        if (status != CGAM_OK || used != 2) continue;
+        if (status != CGAM_OK || used != 2 || !threshold) continue;
         for (int64_t i = 0; i < t->n; i++) gap[i] = scores[2 * i + 1] - scores[2 * i];
         auc[l] = cgam_baseline_auc(t->n, gap, target);
         status = cgam_baseline_threshold(env, t->n, gap, target, !t->opts->in_sample, &bound[l]);
     }
-    if (status == CGAM_OK) {
-        cgam_json_add(baselines, "centred=%p threshold=%p",
-                      centred_json(t, right, own, held, by_layer),
+    if (status == CGAM_OK)
+        cgam_json_put(baselines, centred, centred_json(t, right, own, held, by_layer));
+    if (status == CGAM_OK && threshold)
+        cgam_json_put(baselines, threshold,
                       used == 2 ? threshold_json(t, bound, auc) : json_null());
-    }
     cgam_free_all(env, scores, gap, target, right, own, held, bound, auc, by_layer);
+    return status;
+}
+
+cgam_status cgam_trial_put_borders(const cgam_trial *t, json_t *baselines)
+{
+    cgam_status status = put_border(t, t->kind, "centred", "threshold", baselines);
+    if (status == CGAM_OK && cgam_lens_has_norm(t->lens))
+        status = put_border(t, CGAM_LENS_NORM, "centred_norm", NULL, baselines);
     return status;
 }

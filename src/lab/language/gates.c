@@ -164,15 +164,19 @@ static cgam_status choose_one(void *arg, int64_t k)
     return CGAM_OK;
 }
 
-static cgam_status choose_lambda(const cgam_gates_asked *a, int half, cgam_gates_answers *out)
+/* rng NULL: on the queries as they are, else on as many drawn from them. */
+static cgam_status choose_lambda(const cgam_gates_asked *a, int half, cgam_rng *rng,
+                                 cgam_gates_answers *out)
 {
     cgam_env *env = a->gates->bank->env;
     int64_t n = (a->in.queries + 1 - half) / 2, counted = 0;
-    choosing job = {a, half, cgam_alloc(env, (size_t)n + 1, sizeof *job.of)};
+    choosing job = {a, half, cgam_alloc(env, 2 * (size_t)n + 1, sizeof *job.of)};
+    cgam_interval *drawn = job.of ? job.of + n : NULL;
     cgam_step step;
     if (!job.of) return cgam_fail_nomem(env, "intervals");
     cgam_status status = cgam_parallel(env, n, choose_one, &job);
-    if (status == CGAM_OK) status = cgam_sweep_step(env, n, job.of, &step);
+    for (int64_t k = 0; k < n; k++) drawn[k] = job.of[rng ? cgam_rng_below(rng, n) : k];
+    if (status == CGAM_OK) status = cgam_sweep_step(env, n, drawn, &step);
     cgam_free(env, job.of);
     if (status != CGAM_OK) return status;
     for (int64_t i = half; i < a->in.queries; i += 2) counted += a->in.target[i] >= 0;
@@ -328,8 +332,19 @@ static cgam_status answer_first(const cgam_gates_asked *a, const cgam_gate *gate
 {
     cgam_status status = gate_contexts(a, gate, alpha);
     answering job = {a, out};
-    for (int h = 0; h < 2 && status == CGAM_OK; h++) status = choose_lambda(a, h, out);
+    for (int h = 0; h < 2 && status == CGAM_OK; h++) status = choose_lambda(a, h, NULL, out);
     if (status == CGAM_OK && out->first)
+        status = cgam_parallel(a->gates->bank->env, a->in.queries, answer_one, &job);
+    return status;
+}
+
+cgam_status cgam_gates_resample(cgam_gates_asked *a, cgam_rng *rng, cgam_gates_answer *first)
+{
+    cgam_gates_answers out = {.first = first};
+    answering job = {a, &out};
+    cgam_status status = gate_contexts(a, NULL, 0);
+    for (int h = 0; h < 2 && status == CGAM_OK; h++) status = choose_lambda(a, h, rng, &out);
+    if (status == CGAM_OK)
         status = cgam_parallel(a->gates->bank->env, a->in.queries, answer_one, &job);
     return status;
 }

@@ -90,4 +90,9 @@ typedef struct cgam_gates_seconds {
 CGAM_NODISCARD cgam_status cgam_gates_at(const cgam_gates *gates, double alpha, int64_t count,
                                          cgam_gates_asked *const *asked, cgam_gates_answers *out,
                                          cgam_gates_seconds *seconds);
+
+/* The null of a change with alpha: mode first at alpha = 0 again, each half's coupling chosen on as many of its queries,
+ * drawn with replacement. first [queries]. */
+CGAM_NODISCARD cgam_status cgam_gates_resample(cgam_gates_asked *asked, cgam_rng *rng,
+                                               cgam_gates_answer *first);
 #endif

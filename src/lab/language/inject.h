@@ -72,13 +72,30 @@ typedef struct injection {
     inject_cell *cells;
     int64_t n_cells;
     bool *right; /* [2, cells, n] under vectors of the other half, then of the own half */
+    bool *null;  /* [CONTROLS, 2, cells, n] the same under the controls' vectors */
     double *f1;  /* [cells, n], of the first of these */
     float *rows; /* [d] the mean of the labels' rows */
     bool *marks; /* [MARKS, n] */
+    bool *spare; /* [n] */
 } injection;
 
-/* The marks of each query; the controls come last. */
-enum { ZERO, ICL, READOUT, BEST, BY_KIND, CONTROL = BY_KIND + KINDS, MARKS = CONTROL + CONTROLS };
+/* The marks of each query: the controls at the cells that the right vectors chose, then at those of their own. */
+enum {
+    ZERO,
+    ICL,
+    READOUT,
+    BEST,
+    BY_KIND,
+    CONTROL = BY_KIND + KINDS,
+    OWN = CONTROL + CONTROLS,
+    MARKS = OWN + CONTROLS
+};
+
+/* The answers [2, cells, n] by which a control's cells are chosen. */
+static inline const bool *null_of(const injection *t, int control)
+{
+    return t->null + (int64_t)2 * control * t->n_cells * t->n;
+}
 
 static inline bool *marks_of(const injection *t, int which) { return t->marks + which * t->n; }
 
@@ -88,8 +105,9 @@ typedef struct inject_choice {
     double held_out, held_out_ties, tied;
 } inject_choice;
 
-/* Chooses among cells of one kind; KINDS: among all. right [n]: held out, query by query. */
-inject_choice cgam_inject_choose(const injection *t, int kind, bool *right);
+/* Chooses among cells of one kind by answers `of` [2, cells, n]; KINDS: among all. right [n]: held out, query by
+ * query. */
+inject_choice cgam_inject_choose(const injection *t, const bool *of, int kind, bool *right);
 /* Puts shares, cells, choices and differences; the controls must have been run. */
 void cgam_inject_put(injection *t, const inject_choice *chosen, json_t *entry);
 

@@ -13,16 +13,16 @@ static const char *const control_names[CONTROLS] = {"random", "flipped", "other_
 
 /* ---- Choosing ----------------------------------------------------------------------------- */
 /* How many queries of a half (2: of all) are right in a cell, under vectors of their own half or not. */
-static int64_t count_hits(const injection *t, int64_t c, bool own, int64_t half)
+static int64_t count_hits(const injection *t, const bool *of, int64_t c, bool own, int64_t half)
 {
-    const bool *right = t->right + ((own ? t->n_cells : 0) + c) * t->n;
+    const bool *right = of + ((own ? t->n_cells : 0) + c) * t->n;
     int64_t count = 0;
     for (int64_t i = 0; i < t->n; i++)
         count += t->judge.target[i] >= 0 && (half == 2 || i % 2 == half) && right[i];
     return count;
 }
 
-inject_choice cgam_inject_choose(const injection *t, int kind, bool *right)
+inject_choice cgam_inject_choose(const injection *t, const bool *of, int kind, bool *right)
 {
     inject_choice out = {.cell = {-1, -1, -1}};
     double ties = 0;
@@ -30,7 +30,7 @@ inject_choice cgam_inject_choose(const injection *t, int kind, bool *right)
         int64_t most = -1, tied = 0;
         for (int64_t c = 0; c < t->n_cells; c++) {
             if (kind != KINDS && t->cells[c].kind != kind) continue;
-            int64_t count = count_hits(t, c, half < 2, half);
+            int64_t count = count_hits(t, of, c, half < 2, half);
             const inject_cell *best = out.cell[half] >= 0 ? &t->cells[out.cell[half]] : NULL;
             bool later =
                 best && count == most &&
@@ -42,17 +42,18 @@ inject_choice cgam_inject_choose(const injection *t, int kind, bool *right)
         if (half == 2) break;
         double sum = 0;
         for (int64_t c = 0; c < t->n_cells; c++) {
-            if ((kind != KINDS && t->cells[c].kind != kind) || count_hits(t, c, true, half) != most)
+            if ((kind != KINDS && t->cells[c].kind != kind) ||
+                count_hits(t, of, c, true, half) != most)
                 continue;
             tied++;
-            sum += (double)count_hits(t, c, false, 1 - half);
+            sum += (double)count_hits(t, of, c, false, 1 - half);
         }
         ties += sum / (double)tied;
         out.tied += (double)tied / 2;
     }
     int64_t held = 0;
     for (int64_t i = 0; i < t->n; i++) {
-        right[i] = t->right[out.cell[1 - i % 2] * t->n + i];
+        right[i] = of[out.cell[1 - i % 2] * t->n + i];
         held += t->judge.target[i] >= 0 && right[i];
     }
     out.held_out = (double)held / (double)t->judge.counted;
@@ -67,12 +68,13 @@ static void put_share(const injection *t, json_t *to, const char *name, const in
     cgam_lm_put_share(to, name, cgam_baseline_share(t->n, target, right, other, t->study->seed));
 }
 
-static void put_choice(const injection *t, json_t *to, const inject_choice *c, const bool *right)
+static void put_choice(const injection *t, json_t *to, const bool *of, const inject_choice *c,
+                       const bool *right)
 {
     const inject_cell *all = &t->cells[c->cell[2]];
     cgam_json_add(to, "kind=%s layer=%jd scale=%g accuracy=%g", kind_names[all->kind], all->layer,
                   all->scale,
-                  (double)count_hits(t, c->cell[2], false, 2) / (double)t->judge.counted);
+                  (double)count_hits(t, of, c->cell[2], false, 2) / (double)t->judge.counted);
     put_share(t, to, "held_out", t->judge.target, right, NULL);
     cgam_lm_put_right(t->env, to, "right", t->n, t->judge.target, right);
     cgam_json_add(to, "held_out_ties=%g tied=%g", c->held_out_ties, c->tied);
@@ -125,6 +127,8 @@ static void put_differences(const injection *t, json_t *entry)
                  {"best_other_task", BEST, CONTROL + OTHER_TASK},
                  {"random_zero", CONTROL + RANDOM, ZERO},
                  {"flipped_zero", CONTROL + FLIPPED, ZERO},
+                 {"best_own_flipped", BEST, OWN + FLIPPED},
+                 {"best_own_other_task", BEST, OWN + OTHER_TASK},
                  {"replace_add", BY_KIND + REPLACE, BY_KIND + ADD}};
     json_t *o = json_object();
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
@@ -135,10 +139,29 @@ static void put_differences(const injection *t, json_t *entry)
     cgam_json_put(entry, "differences", o);
 }
 
+/* What a control does at the cells that are best for it: chosen as those of the right vectors are. */
+static json_t *control_json(const injection *t, int control)
+{
+    bool *marks = marks_of(t, OWN + control), *by_kind = t->spare;
+    json_t *o = json_object();
+    for (int kind = 0; kind < KINDS; kind++) {
+        if (kind == ADD ? t->opts->no_add : t->opts->no_replace) continue;
+        cgam_inject_choose(t, null_of(t, control), kind, by_kind);
+        json_t *one = json_object();
+        put_share(t, one, "held_out", t->judge.target, by_kind, NULL);
+        cgam_lm_put_right(t->env, one, "right", t->n, t->judge.target, by_kind);
+        cgam_json_put(o, kind_names[kind], one);
+    }
+    inject_choice c = cgam_inject_choose(t, null_of(t, control), KINDS, marks);
+    put_choice(t, o, null_of(t, control), &c, marks);
+    return o;
+}
+
 void cgam_inject_put(injection *t, const inject_choice *chosen, json_t *entry)
 {
     const int32_t *target = t->judge.target;
     json_t *best = json_object(), *kinds = json_object(), *controls = json_object();
+    json_t *own = json_object();
     put_share(t, entry, "zero_shot", target, marks_of(t, ZERO), NULL);
     put_share(t, entry, "icl", target, marks_of(t, ICL), NULL);
     put_share(t, entry, "readout", target, marks_of(t, READOUT), NULL);
@@ -146,12 +169,12 @@ void cgam_inject_put(injection *t, const inject_choice *chosen, json_t *entry)
     cgam_lm_put_right(t->env, entry, "icl_right", t->n, target, marks_of(t, ICL));
     cgam_lm_put_right(t->env, entry, "readout_right", t->n, target, marks_of(t, READOUT));
     put_cells(t, entry);
-    put_choice(t, best, chosen, marks_of(t, BEST));
+    put_choice(t, best, t->right, chosen, marks_of(t, BEST));
     for (int kind = 0; kind < KINDS; kind++) {
         if (kind == ADD ? t->opts->no_add : t->opts->no_replace) continue;
         json_t *o = json_object();
-        inject_choice c = cgam_inject_choose(t, kind, marks_of(t, BY_KIND + kind));
-        put_choice(t, o, &c, marks_of(t, BY_KIND + kind));
+        inject_choice c = cgam_inject_choose(t, t->right, kind, marks_of(t, BY_KIND + kind));
+        put_choice(t, o, t->right, &c, marks_of(t, BY_KIND + kind));
         cgam_json_put(kinds, kind_names[kind], o);
     }
     for (int i = 0; i < CONTROLS; i++) {
@@ -159,7 +182,9 @@ void cgam_inject_put(injection *t, const inject_choice *chosen, json_t *entry)
         snprintf(name, sizeof name, "%s_right", control_names[i]);
         put_share(t, controls, control_names[i], target, marks_of(t, CONTROL + i), NULL);
         cgam_lm_put_right(t->env, controls, name, t->n, target, marks_of(t, CONTROL + i));
+        cgam_json_put(own, control_names[i], control_json(t, i));
     }
+    cgam_json_put(controls, "own", own);
     cgam_json_put_text(controls, "other_task_dataset", t->other_name);
     cgam_json_add(entry, "best=%p by_kind=%p controls=%p", best, kinds, controls);
     put_differences(t, entry);

@@ -41,7 +41,9 @@ typedef struct probed {
     int64_t count, width, stride;
     const float *H;
     const int32_t *target;
-    int half; /* the one that is trained on: i % 2 == half */
+    int half;           /* the one that is trained on: i % 2 == half */
+    int fold;           /* of it, the one that is left out; -1: none is */
+    const int *fold_of; /* [count] of the training half; -1: not in it */
 } probed;
 
 typedef struct workspace {
@@ -49,14 +51,19 @@ typedef struct workspace {
     double *mean, *factor, *row;        /* [width], [width], [width + 1] */
     double *basis;                      /* [capacity, width + 1]; NULL: features as they are */
     double *labels;                     /* [count] */
-    int *fold;                          /* [count] of the training half; -1: not in it */
+    int *fold;                          /* [count]: see fold_of */
     int64_t capacity, rank;             /* rank: features of a row, at most capacity */
 } workspace;
 
-static bool trained_on(const probed *x, int64_t i) { return i % 2 == x->half && x->target[i] >= 0; }
+static bool in_half(const probed *x, int64_t i) { return i % 2 == x->half && x->target[i] >= 0; }
 
-/* Mean and 1/deviation of every feature over the training half; a feature that never changes
- * becomes 0. */
+static bool trained_on(const probed *x, int64_t i)
+{
+    return in_half(x, i) && (x->fold < 0 || x->fold_of[i] != x->fold);
+}
+
+/* Mean and 1/deviation of every feature over the states that are trained on; a feature that never
+ * changes becomes 0. */
 static void standardise(const probed *x, workspace *w)
 {
     for (int64_t j = 0; j < x->width; j++) {
@@ -132,19 +139,19 @@ static void make_folds(const probed *x, workspace *w)
     for (int64_t i = 0; i < x->count; i++) {
         int s = 0;
         for (int64_t j = x->half; j < i; j += 2) s += x->target[j] == x->target[i];
-        w->fold[i] = trained_on(x, i) ? s % FOLDS : -1;
+        w->fold[i] = in_half(x, i) ? s % FOLDS : -1;
     }
 }
 
-/* Trains on the training half but for one fold (-1: on all of it); counts hits on that fold, or on
- * the other half. *possible false: there is one class only to train on. */
-static cgam_status train_once(cgam_env *env, const probed *x, workspace *w, double C, int fold,
-                              int64_t *hits, bool *possible)
+/* Trains on what is trained on; counts hits on the fold that is left out, or on the other half. right [count]
+ * says on which, NULL: nothing. *possible false: there is one class only to train on. */
+static cgam_status train_once(cgam_env *env, const probed *x, workspace *w, double C, int64_t *hits,
+                              bool *right, bool *possible)
 {
     int n = 0;
     bool several = false;
     for (int64_t i = 0; i < x->count; i++) {
-        if (w->fold[i] < 0 || w->fold[i] == fold) continue;
+        if (!trained_on(x, i)) continue;
         w->rows[n] = w->nodes + i * (w->capacity + 1);
         w->labels[n++] = x->target[i];
         several = several || w->labels[n - 1] != w->labels[0];
@@ -158,36 +165,47 @@ static cgam_status train_once(cgam_env *env, const probed *x, workspace *w, doub
     struct model *model = linear.train(&problem, &how);
     if (!model) return cgam_fail(env, CGAM_E_NOMEM, "out of memory: a probe");
     for (int64_t i = 0; i < x->count; i++) {
-        bool asked = fold < 0 ? x->target[i] >= 0 && i % 2 != x->half : w->fold[i] == fold;
-        if (asked)
-            *hits +=
-                (int32_t)linear.predict(model, w->nodes + i * (w->capacity + 1)) == x->target[i];
+        bool asked = x->fold < 0 ? x->target[i] >= 0 && i % 2 != x->half : w->fold[i] == x->fold;
+        if (!asked) continue;
+        bool hit = (int32_t)linear.predict(model, w->nodes + i * (w->capacity + 1)) == x->target[i];
+        *hits += hit;
+        if (right) right[i] = hit;
     }
     linear.free_model(&model);
     return CGAM_OK;
 }
 
+/* The states without a fold of the training half (-1: with all), by their own means and deviations. */
+static void leave_out(probed *x, workspace *w, int fold)
+{
+    x->fold = fold;
+    standardise(x, w);
+    make_nodes(x, w, w->labels); /* a row has no more coordinates than there are states */
+}
+
 /* Trains on one half with the C that is right most often within it, the smallest of several; counts
  * hits on the other half. */
-static cgam_status probe_half(cgam_env *env, const probed *x, workspace *w, int64_t *hits,
+static cgam_status probe_half(cgam_env *env, probed *x, workspace *w, int64_t *hits, bool *right,
                               bool *possible)
 {
     static const double grid[] = {1e-4, 1e-3, 1e-2, 1e-1, 1, 10};
-    standardise(x, w);
-    make_nodes(x, w, w->labels); /* a row has no more coordinates than there are states */
-    make_folds(x, w);
-    double C = grid[0];
-    int64_t most = -1;
+    enum { GRID = sizeof grid / sizeof *grid };
+    int64_t found[GRID] = {0};
+    int best = 0;
     cgam_status status = CGAM_OK;
-    for (size_t g = 0; g < sizeof grid / sizeof *grid; g++) {
-        int64_t right = 0;
+    make_folds(x, w);
+    x->fold_of = w->fold;
+    for (int fold = 0; fold < FOLDS && status == CGAM_OK; fold++) {
         bool there;
-        for (int fold = 0; fold < FOLDS && status == CGAM_OK; fold++)
-            status = train_once(env, x, w, grid[g], fold, &right, &there);
-        if (right > most) most = right, C = grid[g];
+        leave_out(x, w, fold);
+        for (int g = 0; g < GRID && status == CGAM_OK; g++)
+            status = train_once(env, x, w, grid[g], &found[g], NULL, &there);
     }
+    for (int g = 1; g < GRID; g++)
+        if (found[g] > found[best]) best = g;
     bool several = false;
-    if (status == CGAM_OK) status = train_once(env, x, w, C, -1, hits, &several);
+    leave_out(x, w, -1);
+    if (status == CGAM_OK) status = train_once(env, x, w, grid[best], hits, right, &several);
     *possible = *possible && several;
     return status;
 }
@@ -206,20 +224,21 @@ static cgam_status workspace_new(cgam_env *env, const probed *x, workspace *w)
 }
 
 cgam_status cgam_probe_separability(cgam_env *env, int64_t count, int64_t width, const float *H,
-                                    int64_t stride, const int32_t *target, double *accuracy)
+                                    int64_t stride, const int32_t *target, double *accuracy,
+                                    bool *right)
 {
     *accuracy = NAN;
     pthread_once(&linear.once, load_linear);
     if (!linear.found)
         return cgam_fail(env, CGAM_E_NOT_FOUND, "probes need %s, which cannot be loaded",
                          CGAM_LIBLINEAR);
-    probed x = {count, width, stride, H, target, 0};
+    probed x = {count, width, stride, H, target, 0, -1, NULL};
     workspace w;
     cgam_status status = workspace_new(env, &x, &w);
     int64_t hits = 0, counted = 0;
     bool possible = true;
     for (; x.half < 2 && status == CGAM_OK; x.half++)
-        status = probe_half(env, &x, &w, &hits, &possible);
+        status = probe_half(env, &x, &w, &hits, right, &possible);
     for (int64_t i = 0; i < count; i++) counted += target[i] >= 0;
     if (status == CGAM_OK && possible && counted > 0) *accuracy = (double)hits / (double)counted;
     cgam_free_all(env, w.nodes, w.rows, w.mean, w.factor, w.row, w.labels, w.basis, w.fold);
@@ -252,33 +271,103 @@ cgam_alignment cgam_probe_alignment(const cgam_lens *lens, int64_t count, const 
 /* ---- The experiment -------------------------------------------------------------------------- */
 #define MEASURES "separability,separability_se,alignment,alignment_sd,margin,margin_sd"
 
-static cgam_status add_curve(cgam_lm_study *study, cgam_lm_result *r, int64_t k, json_t *curves)
+/* The labels that a probe looks for in states. */
+typedef struct labelling {
+    const int32_t *target, *first; /* [queries] of separability; of alignment, by first tokens */
+    int64_t counted;
+    bool *right;  /* [queries] */
+    json_t *list; /* where the curve goes */
+} labelling;
+
+static cgam_status add_curve(cgam_lm_study *study, cgam_lm_result *r, int64_t k, int table,
+                             const float *states, const labelling *of)
 {
     cgam_env *env = study->env;
     const cgam_lm_task *task = &study->task;
-    const int32_t *target = task->answers ? task->answers->target : task->target;
     int64_t L = study->info.layers + 1, d = study->info.width, n = task->queries;
-    float *states;
-    cgam_status status = cgam_lm_states(study, task, k, CGAM_DEMOS_TRUE, &states);
+    cgam_status status = CGAM_OK;
+    json_t *curve = cgam_lm_curve(of->list, k), *right = json_array();
     cgam_lm_work_readings(study, CGAM_WORK_PROBE * (double)(n * L));
     for (int64_t l = 0; l < L && status == CGAM_OK; l++) {
         double p;
-        status = cgam_probe_separability(env, n, d, states + l * d, L * d, target, &p);
+        json_t *marks = json_object();
+        for (int64_t i = 0; i < n; i++) of->right[i] = false;
+        status =
+            cgam_probe_separability(env, n, d, states + l * d, L * d, of->target, &p, of->right);
         cgam_alignment a = cgam_probe_alignment(study->lens, n, states + l * d, L * d, task->labels,
-                                                task->tokens, task->target);
-        cgam_lm_result_row(
-            r, 0,
-            (double[]){(double)k, (double)l, p,
-                       sqrt(p * (1 - p) / (double)(task->answers ? n : task->counted)), a.cosine,
-                       a.cosine_sd, a.margin, a.margin_sd});
+                                                task->tokens, of->first);
+        cgam_lm_result_row(r, table,
+                           (double[]){(double)k, (double)l, p,
+                                      sqrt(p * (1 - p) / (double)of->counted), a.cosine,
+                                      a.cosine_sd, a.margin, a.margin_sd});
+        cgam_lm_put_right(env, marks, "of", n, of->target, of->right);
+        json_array_append(right, json_object_get(marks, "of"));
+        json_decref(marks);
         cgam_lm_work_tell(study, "probing", l + 1, L);
         if (cgam_interrupted(env)) status = CGAM_E_INTERRUPTED;
     }
-    if (status == CGAM_OK) {
-        json_t *curve = cgam_lm_curve(curves, k);
-        cgam_lm_result_put(r, 0, L, MEASURES, curve);
+    if (status == CGAM_OK) cgam_lm_result_put(r, table, L, MEASURES, curve);
+    cgam_json_put(curve, "separability_right", right);
+    return status;
+}
+
+/* Labels dealt out anew among the queries of each half: what is found of them is chance. */
+static void shuffle_labels(const cgam_lm_study *study, int64_t n, const int32_t *target,
+                           const int32_t *first, int32_t *out, int32_t *out_first)
+{
+    cgam_rng rng = cgam_rng_stream(study->seed, UINT64_C(1) << 56);
+    for (int64_t i = 0; i < n; i++) out[i] = target[i], out_first[i] = first[i];
+    for (int64_t i = n - 1; i > 1; i--) {
+        int64_t j = i % 2 + 2 * cgam_rng_below(&rng, i / 2 + 1);
+        int32_t a = out[i], b = out_first[i];
+        out[i] = out[j], out_first[i] = out_first[j];
+        out[j] = a, out_first[j] = b;
     }
-    cgam_free(env, states);
+}
+
+/* The largest share of the queries that one label has: what needs no state. */
+static double largest_share(int64_t n, const int32_t *target, int64_t counted)
+{
+    int64_t most = 0;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t same = 0;
+        for (int64_t j = 0; j < n && target[i] >= 0; j++) same += target[j] == target[i];
+        if (same > most) most = same;
+    }
+    return counted > 0 ? (double)most / (double)counted : (double)NAN;
+}
+
+/* Every number of shots, and the null with the most of them. */
+static cgam_status add_curves(cgam_lm_study *study, cgam_lm_result *r)
+{
+    cgam_env *env = study->env;
+    const cgam_lm_task *task = &study->task;
+    int64_t n = task->queries;
+    int32_t *shuffled, *shuffled_first;
+    bool *right;
+    cgam_status status = cgam_alloc_all(env, "a probe", CGAM_ARRAY(shuffled, n),
+                                        CGAM_ARRAY(shuffled_first, n), CGAM_ARRAY(right, n));
+    labelling of = {task->answers ? task->answers->target : task->target, task->target,
+                    task->answers ? n : task->counted, right, json_array()};
+    labelling null = {shuffled, shuffled_first, of.counted, right, json_array()};
+    int table = cgam_lm_result_add(r, "probe", "separability and alignment of states, by layer",
+                                   "shots,layer," MEASURES);
+    int nulls = cgam_lm_result_add(r, "probe_nulls", "the same with shuffled labels",
+                                   "shots,layer," MEASURES);
+    if (status == CGAM_OK) shuffle_labels(study, n, of.target, of.first, shuffled, shuffled_first);
+    for (int64_t i = 0; i < study->n_shots && status == CGAM_OK; i++) {
+        float *states;
+        int64_t k = study->shots[i];
+        status = cgam_lm_states(study, task, k, CGAM_DEMOS_TRUE, &states);
+        if (status == CGAM_OK) status = add_curve(study, r, k, table, states, &of);
+        if (status == CGAM_OK && i == study->n_shots - 1)
+            status = add_curve(study, r, k, nulls, states, &null);
+        cgam_free(env, states);
+    }
+    cgam_lm_result_describe(r, study, task);
+    cgam_json_add(r->doc, "majority=%g curves=%p nulls=%p", largest_share(n, of.target, of.counted),
+                  of.list, null.list);
+    cgam_free_all(env, shuffled, shuffled_first, right);
     return status;
 }
 
@@ -294,12 +383,5 @@ cgam_status cgam_lm_probe(cgam_lm_study *study, cgam_lm_result **out)
     if (status == CGAM_OK) status = cgam_lm_study_lens(study, &lens);
     if (status == CGAM_OK) status = cgam_lm_result_new(study, &r);
     if (status != CGAM_OK) return status;
-    json_t *curves = json_array();
-    cgam_lm_result_add(r, "probe", "separability and alignment of states, by layer",
-                       "shots,layer," MEASURES);
-    for (int64_t i = 0; i < study->n_shots && status == CGAM_OK; i++)
-        status = add_curve(study, r, study->shots[i], curves);
-    cgam_lm_result_describe(r, study, &study->task);
-    cgam_json_put(r->doc, "curves", curves);
-    return cgam_lm_result_end(r, status, out);
+    return cgam_lm_result_end(r, add_curves(study, r), out);
 }

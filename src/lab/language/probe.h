@@ -6,13 +6,14 @@
 
 /* Logistic regression (liblinear, L2, one class against the rest, the bias a feature like others)
  * trained on one half of the states, i % 2, and tested on the other, in both directions. Features are
- * scaled to mean 0 and deviation 1 on the training half. C is the value of 1e-4, 1e-3, .., 10 with the
+ * scaled to mean 0 and deviation 1 on the states that are trained on. C is the value of 1e-4, 1e-3, .., 10 with the
  * best accuracy within the training half, the smallest of equal ones: five folds, where the s-th state of a
  * class is in fold s % 5. States at H, H + stride, ...; target -1: left out. accuracy over all that
- * are counted; NAN if a half has only one class. */
+ * are counted; NAN if a half has only one class. right [count]: of which states; NULL is fine. */
 CGAM_NODISCARD cgam_status cgam_probe_separability(cgam_env *env, int64_t count, int64_t width,
                                                    const float *H, int64_t stride,
-                                                   const int32_t *target, double *accuracy);
+                                                   const int32_t *target, double *accuracy,
+                                                   bool *right);
 
 typedef struct cgam_alignment {
     double cosine, cosine_sd; /* of a state and its label's row */

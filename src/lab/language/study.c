@@ -139,8 +139,11 @@ static cgam_status plan_part(cgam_lm_study *study, cgam_lm_part part, const cgam
     cgam_status status = CGAM_OK;
     switch (part) {
     case CGAM_LM_NEFF:
-        states = CGAM_WORK_NEFF * n * shots * L;
+        states = (CGAM_WORK_NEFF * shots + (classes ? 1 : 2) * (shots - 1)) * n * L; /* nulls */
         status = plan_shots(study, &study->task, CGAM_DEMOS_TRUE);
+        if (status == CGAM_OK) status = plan_shots(study, &study->task, CGAM_DEMOS_FLIPPED);
+        if (status == CGAM_OK && !classes)
+            status = plan_shots(study, &study->task, CGAM_DEMOS_FOREIGN);
         break;
     case CGAM_LM_SWEEP:
         states = CGAM_WORK_SWEEP * n * (shots - 1) * L;
@@ -152,7 +155,7 @@ static cgam_status plan_part(cgam_lm_study *study, cgam_lm_part part, const cgam
         break;
     case CGAM_LM_PROBE:
         if (!classes) break;
-        states = CGAM_WORK_PROBE * n * shots * L;
+        states = CGAM_WORK_PROBE * n * (shots + 1) * L; /* the null */
         status = plan_shots(study, &study->task, CGAM_DEMOS_TRUE);
         break;
     case CGAM_LM_INJECT: status = plan_controls(study, true); break;

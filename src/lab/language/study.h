@@ -140,11 +140,15 @@ CGAM_NODISCARD cgam_status cgam_lm_steer(cgam_lm_study *study, cgam_lm_task *tas
 /* Separability and alignment, layer by layer; the data must have classes. */
 CGAM_NODISCARD cgam_status cgam_lm_probe(cgam_lm_study *study, cgam_lm_result **out);
 
-/* The sweep under each of n seeds (two or more, all different; ignores opts->seed): a table of
- * accuracies, a row for each seed, number of shots and set of words, and a document with their mean and
- * standard deviation over seeds. Opens a study for each seed; with opts->store prompts are run once. */
+/* The parts opts->parts (default: those of a study) under each of n seeds (two or more, all different), each with its
+ * own queries and demonstrations. The document has "draws", every seed's documents by part; "headlines", each
+ * main number's mean, standard deviation over seeds and mean error within one; and of the sweep the mean and
+ * deviation of every accuracy. Tables: accuracies of the sweep, and the headlines of every seed. Opens a study for
+ * each seed but opts->seed, whose documents are `own` (borrowed) unless that is NULL; with opts->store prompts are
+ * run once, with opts->resume a seed's results are kept in that file's name and ".SEED". */
 CGAM_NODISCARD cgam_status cgam_lm_seeds(cgam_env *env, const cgam_lm_study_opts *opts, int64_t n,
-                                         const uint64_t *seeds, cgam_lm_result **out);
+                                         const uint64_t *seeds, const json_t *own,
+                                         cgam_lm_result **out);
 
 /* Contexts inside the model: vectors injected into the residual stream of the last token of prompts without
  * demonstrations, after every layer, compared with no edit, demonstrations, and the readout of the sweep.
@@ -325,9 +329,9 @@ cgam_status cgam_lm_states_after(cgam_lm_study *study, const cgam_lm_task *task,
 /* The number of states that each part reads over the vocabulary for every layer and query, for one number of
  * shots; the work of a probe takes about as long as one. */
 enum {
-    CGAM_WORK_NEFF = 2,  /* two lenses */
-    CGAM_WORK_SWEEP = 2, /* queries and contexts */
-    CGAM_WORK_STEER = 9, /* three contexts, three couplings */
+    CGAM_WORK_NEFF = 2,   /* two lenses */
+    CGAM_WORK_SWEEP = 3,  /* queries and contexts, and the paper's own protocol */
+    CGAM_WORK_STEER = 12, /* four contexts, three couplings */
     CGAM_WORK_PROBE = 1,
     CGAM_WORK_FIT = 12 /* of a layer: the five ways judged, and the two fits */
 };
@@ -421,6 +425,9 @@ void cgam_put_collected(json_t *doc, const cgam_collected *collected);
 
 /* Are these seeds that cgam_lm_seeds takes? */
 cgam_status cgam_lm_seeds_check(cgam_env *env, int64_t n, const uint64_t *seeds);
+/* Where the results of a seed are kept beside those of a study. */
+cgam_status cgam_lm_seed_path(cgam_env *env, const char *resume, uint64_t seed,
+                              char path[CGAM_PATH_ROOM]);
 
 /* ---- Options as tables, a row for each field: fields.c ------------------------------------------ */
 /* cgam_lm_study_opts: what is run, but for model, store and dataset; and how answers are compared. */

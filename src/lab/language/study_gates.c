@@ -32,7 +32,7 @@ typedef struct gated {
     cgam_gates_asked *asked;
     cgam_gates_answer *answers; /* [3, n] mode first at alpha = 0, at the present alpha, coupled */
     bool *right;                /* [6, n] labels, words: zero-shot, ICL, the current row */
-    json_t *grid;
+    json_t *grid, *null;
 } gated;
 
 typedef struct gating {
@@ -93,6 +93,16 @@ static means means_of(int64_t n, const cgam_gates_answer *now, const cgam_gates_
                    m.p / all,         m.unique / all,        m.settled / all, m.iterations / all};
 }
 
+static void mark_right(const gating *g, const cgam_gates_answer *now, bool *const right[2])
+{
+    for (int64_t i = 0; i < g->n; i++) {
+        int64_t target = g->trial.target[i];
+        right[0][i] = target >= 0 && now[i].label == target;
+        right[1][i] =
+            target >= 0 && now[i].winner == g->tokens[target] && (!g->goes_on || g->goes_on[i]);
+    }
+}
+
 /* Mode first is compared with alpha = 0, mode coupled with mode first. */
 static void put_mode(gating *g, gated *s, double alpha, const cgam_gates_answers *out, bool coupled)
 {
@@ -102,12 +112,7 @@ static void put_mode(gating *g, gated *s, double alpha, const cgam_gates_answers
     means m = means_of(g->n, now, before);
     bool *right[2] = {s->right + 4 * g->n, s->right + 5 * g->n};
     cgam_share share[2];
-    for (int64_t i = 0; i < g->n; i++) {
-        int64_t target = g->trial.target[i];
-        right[0][i] = target >= 0 && now[i].label == target;
-        right[1][i] =
-            target >= 0 && now[i].winner == g->tokens[target] && (!g->goes_on || g->goes_on[i]);
-    }
+    mark_right(g, now, right);
     for (int over = 0; over < 2; over++) share[over] = cgam_trial_share(&g->trial, right[over]);
     double unique = coupled ? m.unique : (double)NAN, settled = coupled ? m.settled : (double)NAN;
     cgam_json_add(o, "alpha=%g mode=%s lambda=%g lambdas=%p", alpha,
@@ -125,6 +130,32 @@ static void put_mode(gating *g, gated *s, double alpha, const cgam_gates_answers
                                   share[0].mean, share[0].se, share[1].mean, share[1].se, m.neff,
                                   m.neff_ipr, m.changed, m.label_changed, m.p, unique, settled,
                                   coupled ? m.iterations : (double)NAN});
+}
+
+/* The null: what choosing lambda anew changes at alpha = 0, on the same queries drawn with replacement. */
+static cgam_status add_null(gating *g, gated *s)
+{
+    enum { RESAMPLES = 20 };
+    cgam_status status = CGAM_OK;
+    double changed = 0, label_changed = 0;
+    bool *right[2] = {s->right + 4 * g->n, s->right + 5 * g->n};
+    s->null = json_object();
+    for (int r = RESAMPLES - 1; r >= 0 && status == CGAM_OK; r--) { /* the first stays in right */
+        cgam_gates_answer *now = s->answers + g->n;
+        cgam_rng rng = cgam_rng_stream(g->study->seed, (UINT64_C(1) << 55) + (uint64_t)r);
+        status = cgam_gates_resample(s->asked, &rng, now);
+        if (status != CGAM_OK) break;
+        means m = means_of(g->n, now, s->answers);
+        changed += m.changed / RESAMPLES;
+        label_changed += m.label_changed / RESAMPLES;
+        mark_right(g, now, right);
+    }
+    if (status == CGAM_OK)
+        cgam_lm_put_overs(g->study, s->null, g->n, g->trial.target, (const bool *const *)right,
+                          false);
+    cgam_json_add(s->null, "resamples=%d argmax_changed=%g label_changed=%g", RESAMPLES, changed,
+                  label_changed);
+    return status;
 }
 
 /* ---- The document ------------------------------------------------------------------------- */
@@ -150,8 +181,9 @@ static json_t *shot_json(gating *g, gated *s)
     cgam_json_put(entry, "layers", layers);
     put_own(g, s, entry, "zero_shot", 0);
     put_own(g, s, entry, "icl", 1);
-    cgam_json_put(entry, "grid", s->grid ? s->grid : json_array());
-    s->grid = NULL;
+    cgam_json_add(entry, "grid=%p null=%p", s->grid ? s->grid : json_array(),
+                  s->null ? s->null : json_null());
+    s->grid = s->null = NULL;
     return entry;
 }
 
@@ -273,6 +305,7 @@ static void gated_free(gating *g, gated *s)
     cgam_gates_asked_free(s->asked);
     cgam_free_all(g->env, s->buffer, s->answers, s->right);
     json_decref(s->grid);
+    json_decref(s->null);
 }
 
 static cgam_status alloc_shot(gating *g, gated *s)
@@ -509,6 +542,7 @@ static cgam_status run_gates(gating *g)
     for (int64_t i = 1; i < g->study->n_shots && status == CGAM_OK; i++)
         status = gated_open(g, g->study->shots[i], &g->shot[g->count++]);
     if (status == CGAM_OK) status = run_alphas(g);
+    for (int64_t k = 0; k < g->count && status == CGAM_OK; k++) status = add_null(g, &g->shot[k]);
     if (status == CGAM_OK) put_gates(g);
     return status;
 }

@@ -163,6 +163,7 @@ static void lot_close(cgam_env *env, edit_lot *r)
     cgam_free_all(env, r->edit, r->job, r->place, r->right, r->f1);
 }
 
+enum { PLANES = 5 };     /* runs of every cell for all controls */
 enum { AT_ONCE = 1024 }; /* edits: some seconds, and full batches in either engine */
 
 static cgam_status lot_open(cgam_env *env, int64_t each, edit_lot *r)
@@ -229,9 +230,14 @@ static cgam_status lot_run(injection *t, const char *what, edit_lot *r, bool las
 
 double cgam_lm_inject_work(const cgam_lm_study *study)
 {
-    double cells = 2 * KINDS * (double)(study->info.layers + 1);
-    return (cells + CONTROLS) * (double)study->task.queries;
+    double cells = KINDS * (double)(study->info.layers + 1);
+    return (2 + PLANES) * cells * (double)study->task.queries;
 }
+
+/* Runs of every cell for the controls. Only the vector of flipped demonstrations depends on the half that it is made
+ * of; of random vectors and of label rows only the length does, and theirs is that of the other half. */
+static const int planes_of[CONTROLS] = {
+    [RANDOM] = 1, [FLIPPED] = 2, [OTHER_TASK] = 1, [LABEL_ROWS] = 1};
 
 static cgam_status run_cells(injection *t)
 {
@@ -253,23 +259,41 @@ static cgam_status run_cells(injection *t)
     return status;
 }
 
+static cgam_status run_control(injection *t, int control, edit_lot *r, float *buffer)
+{
+    bool *right = t->null + (int64_t)2 * control * t->n_cells * t->n;
+    int64_t count = planes_of[control] * t->n_cells;
+    char what[24];
+    snprintf(what, sizeof what, "control %d", control);
+    cgam_status status = CGAM_OK;
+    for (int64_t i = 0; i < t->n && status == CGAM_OK; i++) {
+        cgam_progress_count(&t->study->progress, "controls", control * t->n + i, CONTROLS * t->n,
+                            "queries");
+        for (int64_t c = 0; c < count && t->judge.target[i] >= 0; c++) {
+            const inject_cell *one = &t->cells[c % t->n_cells];
+            float *v = buffer + r->jobs * t->d;
+            control_vector(t, control, one, i, c < t->n_cells ? 1 - i % 2 : i % 2, v);
+            lot_add(t, r, i, one, v, c * t->n + i);
+        }
+        status = lot_run(t, what, r, i + 1 == t->n, right, NULL, 0);
+    }
+    int64_t plane = t->n_cells * t->n;
+    if (planes_of[control] == 1) memcpy(right + plane, right, (size_t)plane * sizeof *right);
+    return status;
+}
+
+/* Every control in every cell; then each at the cells that the right vectors chose. */
 static cgam_status run_controls(injection *t, const inject_choice *best)
 {
     edit_lot r;
-    cgam_lm_work_begin(t->study, (double)(CONTROLS * t->n));
-    cgam_status status = lot_open(t->env, CONTROLS, &r);
+    cgam_lm_work_begin(t->study, (double)(PLANES * t->n_cells * t->n));
+    cgam_status status = lot_open(t->env, 2 * t->n_cells, &r);
     float *buffer = cgam_alloc(t->env, (size_t)(r.capacity * t->d), sizeof *buffer);
     if (status == CGAM_OK && !buffer) status = cgam_fail_nomem(t->env, "controls");
-    for (int64_t i = 0; i < t->n && status == CGAM_OK; i++) {
-        int64_t half = 1 - i % 2;
-        const inject_cell *one = &t->cells[best->cell[half]];
-        cgam_progress_count(&t->study->progress, "controls", i, t->n, "queries");
-        for (int c = 0; c < CONTROLS && t->judge.target[i] >= 0; c++) {
-            float *v = buffer + r.jobs * t->d;
-            control_vector(t, c, one, i, half, v);
-            lot_add(t, &r, i, one, v, c * t->n + i);
-        }
-        status = lot_run(t, "controls", &r, i + 1 == t->n, marks_of(t, CONTROL), NULL, 0);
+    for (int c = 0; c < CONTROLS && status == CGAM_OK; c++) {
+        status = run_control(t, c, &r, buffer);
+        for (int64_t i = 0; i < t->n; i++)
+            marks_of(t, CONTROL + c)[i] = null_of(t, c)[best->cell[1 - i % 2] * t->n + i];
     }
     cgam_free(t->env, buffer);
     lot_close(t->env, &r);
@@ -311,8 +335,10 @@ static cgam_status add_shots(injection t, int64_t k, json_t *shots)
 {
     json_t *entry = json_object();
     t.k = k;
-    cgam_status status = cgam_alloc_all(t.env, "answers", CGAM_ZEROS(t.right, 2 * t.n_cells * t.n),
-                                        CGAM_ZEROS(t.f1, t.n_cells * t.n));
+    cgam_status status =
+        cgam_alloc_all(t.env, "answers", CGAM_ZEROS(t.right, 2 * t.n_cells * t.n),
+                       CGAM_ZEROS(t.null, 2 * CONTROLS * t.n_cells * t.n), CGAM_ZEROS(t.spare, t.n),
+                       CGAM_ZEROS(t.f1, t.n_cells * t.n));
     if (status == CGAM_OK) status = source_fill(&t, &t.study->task, CGAM_DEMOS_TRUE, &t.truth);
     if (status == CGAM_OK) status = source_fill(&t, &t.study->task, CGAM_DEMOS_FLIPPED, &t.flipped);
     if (status == CGAM_OK) status = open_other(&t);
@@ -322,7 +348,7 @@ static cgam_status add_shots(injection t, int64_t k, json_t *shots)
     cgam_json_add(entry, "k=%jd queries=%jd left_out=%jd", k, t.judge.counted,
                   t.n - t.judge.counted);
     if (status == CGAM_OK) {
-        inject_choice best = cgam_inject_choose(&t, KINDS, marks_of(&t, BEST));
+        inject_choice best = cgam_inject_choose(&t, t.right, KINDS, marks_of(&t, BEST));
         status = run_controls(&t, &best);
         if (status == CGAM_OK) cgam_inject_put(&t, &best, entry);
     }
@@ -330,7 +356,7 @@ static cgam_status add_shots(injection t, int64_t k, json_t *shots)
     source_free(t.env, &t.truth);
     source_free(t.env, &t.flipped);
     source_free(t.env, &t.other);
-    cgam_free_all(t.env, t.right, t.f1);
+    cgam_free_all(t.env, t.right, t.null, t.spare, t.f1);
     return status;
 }
 

@@ -2,7 +2,8 @@
  *
  * For query i the context after layer l is the mean effect of demonstrations on the *other*
  * queries, c_{-i} = (sum_j delta_j - delta_i)/(n - 1). Probabilities are those of the final norm of
- * q_i + lambda s c_{-i}; s brings the context to the mean norm of the queries, or is 1.
+ * q_i + lambda s c_{-i}; s brings the context to the mean norm of the queries, or is 1. The null is a random
+ * direction in place of c_{-i}, with its norm.
  *
  * Of an answer of several tokens q_i is taken in each of its places, after the tokens before it, and
  * log-probabilities are added up. */
@@ -26,8 +27,11 @@ static const struct {
     cgam_demos demos;
 } kinds[] = {{"positive", CGAM_DEMOS_TRUE},
              {"wrong_object", CGAM_DEMOS_FLIPPED},
-             {"other_relation", CGAM_DEMOS_FOREIGN}};
-enum { KINDS = sizeof kinds / sizeof *kinds };
+             {"other_relation", CGAM_DEMOS_FOREIGN},
+             {"random", CGAM_DEMOS_TRUE}};
+enum { POSITIVE, RANDOM = 3, KINDS = sizeof kinds / sizeof *kinds };
+/* In this order they are run: the others are compared with right facts and with random vectors. */
+static const int order[KINDS] = {POSITIVE, RANDOM, 1, 2};
 
 typedef struct steer_run {
     cgam_lm_study *study;
@@ -41,10 +45,14 @@ typedef struct steer_run {
     cgam_answer *answer; /* [n, places] */
     double *before;      /* [n, 2] log p and log odds without a context */
     double *right;       /* [lambdas, L + 1, n] log p with right facts */
+    double *random;      /* the same with random vectors */
+    float *direction;    /* [d] */
 } steer_run;
 
 /* gain: of log p over no context, query by query; odds: log p/(mass - p), the answer against the
- * other objects, and what it gains; behind: how far log p is below that with right facts. */
+ * other objects, and what it gains; behind: how far log p is below that with right facts, or with random
+ * vectors. own_fall: how far half of the fall is below the rival, i.e. above 0 if the rival lacks more than half of it;
+ * random_own_fall: the same of the random vectors' fall and this context. */
 enum {
     P,
     LOG_P,
@@ -61,11 +69,21 @@ enum {
     ODDS_GAIN_SE,
     BEHIND,
     BEHIND_SE,
+    BEHIND_RANDOM,
+    BEHIND_RANDOM_SE,
+    FALL_RIGHT,
+    FALL_RIGHT_SE,
+    FALL_RANDOM,
+    FALL_RANDOM_SE,
+    RANDOM_FALL,
+    RANDOM_FALL_SE,
     COUNT
 };
 #define MEASURES                                                                                   \
     "p,log_p,log_p_se,log_p_low,log_p_high,rank_median,top1,mass,log_p_gain,log_p_gain_se,"        \
-    "log_odds,log_odds_gain,log_odds_gain_se,behind_right,behind_right_se"
+    "log_odds,log_odds_gain,log_odds_gain_se,behind_right,behind_right_se,behind_random,"          \
+    "behind_random_se,own_fall_right,own_fall_right_se,own_fall_random,own_fall_random_se,"        \
+    "random_own_fall,random_own_fall_se"
 
 /* log p/(mass - p) from log p and the mass of all objects; a mass that is all the answer's own is
  * left a rounding of it. */
@@ -103,10 +121,15 @@ static cgam_answer judge_whole(const steer_run *s, int64_t i)
     return all;
 }
 
-/* right [n]: log p with right facts at the same layer and coupling, kept when `keep`. */
-static cgam_status measure_states(steer_run *s, bool first, bool keep, double *right,
-                                  double out[COUNT])
+static void put_mean(const cgam_moments *m, double *out)
 {
+    out[0] = m->mean, out[1] = cgam_moments_se(m);
+}
+
+/* `at`: place of this layer and coupling in right and random, where those kinds leave log p; -1: no context. */
+static cgam_status measure_states(steer_run *s, int kind, int64_t at, double out[COUNT])
+{
+    double *right = at < 0 ? NULL : s->right + at, *random = at < 0 ? NULL : s->random + at;
     const cgam_lm_study *study = s->study;
     const cgam_lm_task *task = s->task;
     int64_t queries = task->queries;
@@ -117,6 +140,7 @@ static cgam_status measure_states(steer_run *s, bool first, bool keep, double *r
     if (status == CGAM_OK && !rank) status = cgam_fail_nomem(study->env, "ranks");
     double n = 0;
     cgam_moments log_p = {0}, gains = {0}, odds = {0}, behinds = {0};
+    cgam_moments beside = {0}, falls = {0}, own_falls = {0}, random_falls = {0};
     for (int m = 0; m < COUNT; m++) out[m] = 0;
     for (int64_t i = 0; i < queries && status == CGAM_OK; i++) {
         const cgam_answer all = judge_whole(s, i), *v = &all;
@@ -126,11 +150,17 @@ static cgam_status measure_states(steer_run *s, bool first, bool keep, double *r
         out[P] += exp(v->log_p);
         cgam_moments_add(&log_p, v->log_p);
         double *before = s->before + 2 * i, now = log_odds(v->log_p, v->mass);
-        if (first) before[0] = v->log_p, before[1] = now;
-        if (keep) right[i] = v->log_p;
+        if (at < 0) before[0] = v->log_p, before[1] = now;
+        if (right && kind == POSITIVE) right[i] = random[i] = v->log_p;
+        if (random && kind == RANDOM) random[i] = v->log_p;
+        double half = (v->log_p + before[0]) / 2, none = random ? random[i] : v->log_p;
         cgam_moments_add(&gains, v->log_p - before[0]);
         cgam_moments_add(&behinds, (right ? right[i] : v->log_p) - v->log_p);
         cgam_moments_add(&odds, now - before[1]);
+        cgam_moments_add(&beside, none - v->log_p);
+        cgam_moments_add(&falls, (right ? right[i] : v->log_p) - half);
+        cgam_moments_add(&own_falls, none - half);
+        cgam_moments_add(&random_falls, v->log_p - (none + before[0]) / 2);
         out[ODDS] += now;
         out[TOP1] += v->rank == 0;
         out[MASS] += v->mass;
@@ -141,7 +171,11 @@ static cgam_status measure_states(steer_run *s, bool first, bool keep, double *r
         out[LOG_P] = log_p.mean, out[LOG_P_SE] = cgam_moments_se(&log_p);
         out[GAIN] = gains.mean, out[GAIN_SE] = cgam_moments_se(&gains);
         out[ODDS_GAIN] = odds.mean, out[ODDS_GAIN_SE] = cgam_moments_se(&odds);
-        out[BEHIND] = behinds.mean, out[BEHIND_SE] = cgam_moments_se(&behinds);
+        put_mean(&behinds, out + BEHIND);
+        put_mean(&beside, out + BEHIND_RANDOM);
+        put_mean(&falls, out + FALL_RIGHT);
+        put_mean(&own_falls, out + FALL_RANDOM);
+        put_mean(&random_falls, out + RANDOM_FALL);
         bootstrap_band(study->seed, (int64_t)n, rank + queries, rank + 2 * queries,
                        out + LOG_P_LOW);
         cgam_sort(rank, (int64_t)n);
@@ -151,12 +185,26 @@ static cgam_status measure_states(steer_run *s, bool first, bool keep, double *r
     return status;
 }
 
-/* x = q + lambda s c_{-i} with the context after layer l. */
-static void add_context(steer_run *s, const float *with, int64_t l, double lambda)
+/* A direction for a layer, of length 1. */
+static void draw_direction(steer_run *s, int64_t l)
+{
+    int64_t d = s->study->info.width;
+    cgam_rng rng = cgam_rng_stream(s->study->seed, (UINT64_C(1) << 57) + (uint64_t)l);
+    double square = 0;
+    for (int64_t j = 0; j < d; j++) {
+        s->direction[j] = (float)cgam_rng_normal(&rng);
+        square += (double)s->direction[j] * (double)s->direction[j];
+    }
+    for (int64_t j = 0; j < d; j++) s->direction[j] /= (float)sqrt(square);
+}
+
+/* x = q + lambda s c_{-i} with the context after layer l, or a random one of its norm. */
+static void add_context(steer_run *s, const float *with, bool random, int64_t l, double lambda)
 {
     const cgam_lm_info *info = &s->study->info;
     int64_t n = s->task->queries, d = info->width, L = info->layers + 1;
     double mean = 0;
+    if (random) draw_direction(s, l);
     for (int64_t j = 0; j < d; j++) s->total[j] = 0;
     for (int64_t i = 0; i < n; i++) {
         const float *q = s->zero + (i * L + L - 1) * d;
@@ -176,6 +224,7 @@ static void add_context(steer_run *s, const float *with, int64_t l, double lambd
             s->c[j] = (double)(float)c;
             size += c * c;
         }
+        for (int64_t j = 0; j < d && random; j++) s->c[j] = sqrt(size) * (double)s->direction[j];
         if (!s->opts.absolute) factor = size > 0 ? mean / sqrt(size) : 0;
         for (int64_t r = i * s->places; r < (i + 1) * s->places; r++)
             for (int64_t j = 0; j < d; j++)
@@ -184,20 +233,18 @@ static void add_context(steer_run *s, const float *with, int64_t l, double lambd
     }
 }
 
-static cgam_status add_kind(steer_run *s, int64_t k, int kind, json_t *curves)
+/* with: states of this kind of demonstrations; of the random one, of right facts. */
+static cgam_status add_kind(steer_run *s, int64_t k, int kind, const float *with, json_t *curves)
 {
-    cgam_env *env = s->study->env;
     int64_t L = s->study->info.layers + 1, lambdas = s->opts.lambdas;
     const double *lambda = s->opts.lambda;
-    float *with;
-    cgam_status status = cgam_lm_states(s->study, s->task, k, kinds[kind].demos, &with);
+    cgam_status status = CGAM_OK;
     cgam_lm_work_readings(s->study, (double)(lambdas * L * s->task->queries));
     for (int64_t a = 0; a < lambdas && status == CGAM_OK; a++) {
         for (int64_t l = 0; l < L && status == CGAM_OK; l++) {
             double row[4 + COUNT] = {(double)k, kind, lambda[a], (double)l};
-            add_context(s, with, l, lambda[a]);
-            status = measure_states(s, false, kind == 0, s->right + (a * L + l) * s->task->queries,
-                                    row + 4);
+            add_context(s, with, kind == RANDOM, l, lambda[a]);
+            status = measure_states(s, kind, (a * L + l) * s->task->queries, row + 4);
             if (status == CGAM_OK) cgam_lm_result_row(s->result, 0, row);
             cgam_lm_work_tell(s->study, "reading", a * L + l + 1, lambdas * L);
         }
@@ -206,7 +253,6 @@ static cgam_status add_kind(steer_run *s, int64_t k, int kind, json_t *curves)
         cgam_lm_result_put(s->result, 0, L, MEASURES, curve);
         json_array_append_new(curves, curve);
     }
-    cgam_free(env, with);
     return status;
 }
 
@@ -215,11 +261,22 @@ static cgam_status add_shots(steer_run *s, int64_t k, json_t *shots)
     json_t *entry = json_object(), *curves = json_array(), *baseline = json_object();
     double m[COUNT];
     const cgam_table one = {.heads = MEASURES, .rows = 1, .columns = COUNT, .cells = m};
-    add_context(s, NULL, 0, 0);
-    cgam_status status = measure_states(s, true, false, NULL, m);
+    add_context(s, NULL, false, 0, 0);
+    cgam_status status = measure_states(s, POSITIVE, -1, m);
     cgam_table_put(baseline, &one, 0, 0, MEASURES);
-    for (int kind = 0; kind < KINDS && status == CGAM_OK; kind++)
-        status = add_kind(s, k, kind, curves);
+    json_t *nulls = json_array();
+    float *with = NULL;
+    for (int i = 0; i < KINDS && status == CGAM_OK; i++) {
+        bool random = order[i] == RANDOM; /* with the states of right facts, which came before it */
+        if (!random) {
+            cgam_free(s->study->env, with);
+            status = cgam_lm_states(s->study, s->task, k, kinds[order[i]].demos, &with);
+        }
+        if (status == CGAM_OK) status = add_kind(s, k, order[i], with, random ? nulls : curves);
+    }
+    cgam_free(s->study->env, with);
+    json_array_extend(curves, nulls); /* the null comes last */
+    json_decref(nulls);
     cgam_json_add(entry, "k=%jd baseline=%p curves=%p", k, baseline, curves);
     json_array_append_new(shots, entry);
     return status;
@@ -263,7 +320,9 @@ static cgam_status begin_steering(steer_run *s)
         env, "steering", CGAM_ARRAY(s->token, rows), CGAM_ZEROS(s->answer, rows),
         CGAM_ARRAY(s->q, rows * d), CGAM_ARRAY(s->x, rows * d), CGAM_ARRAY(s->total, d),
         CGAM_ARRAY(s->c, d), CGAM_ZEROS(s->before, 2 * n),
-        CGAM_ZEROS(s->right, (size_t)s->opts.lambdas * (size_t)(study->info.layers + 1) * n));
+        CGAM_ZEROS(s->right, (size_t)s->opts.lambdas * (size_t)(study->info.layers + 1) * n),
+        CGAM_ZEROS(s->random, (size_t)s->opts.lambdas * (size_t)(study->info.layers + 1) * n),
+        CGAM_ARRAY(s->direction, d));
     if (status != CGAM_OK) return status;
     return read_places(s);
 }
@@ -299,6 +358,7 @@ cgam_status cgam_lm_steer(cgam_lm_study *study, cgam_lm_task *task, const cgam_l
                   task->answers ? task->queries : task->counted,
                   cgam_lm_answer_name(cgam_lm_task_answer(task)),
                   s.opts.absolute ? "absolute" : "relative", shots);
-    cgam_free_all(env, s.token, s.answer, s.zero, s.q, s.x, s.total, s.c, s.before, s.right);
+    cgam_free_all(env, s.token, s.answer, s.zero, s.q, s.x, s.total, s.c, s.before, s.right,
+                  s.random, s.direction);
     return cgam_lm_result_end(s.result, status, out);
 }

@@ -4,7 +4,8 @@
  *   [0, L]            c_l, the mean effect of demonstrations after layer l
  *   [L + 1, 2L + 1]   the same of demonstrations with flipped labels
  *   [2L + 2, 3L + 2]  the same of another task
- *   3L + 3            no demonstrations at all: the mean of the labels' rows */
+ *   3L + 3            no demonstrations at all: the mean of the labels' rows
+ *   [3L + 4, 4L + 4]  random vectors, each of the norm of c_l */
 #include "lab/language/study_sweep.h"
 #include "lab/stats.h"
 #include "lm/lens.h"
@@ -12,7 +13,19 @@
 #include "lab/language/fit.h"
 #include <math.h>
 
-enum { TRUE_LABELS, FLIPPED, OTHER_TASK, GROUPS };
+enum {
+    TRUE_LABELS,
+    FLIPPED,
+    OTHER_TASK,
+    GROUPS,
+    RANDOM
+}; /* GROUPS: the labels' rows, one context */
+
+/* The first context of a group. */
+static int64_t begin_of(const cgam_trial *t, int group)
+{
+    return group == RANDOM ? GROUPS * t->layers + 1 : group * t->layers;
+}
 
 static float *vector_at(const cgam_trial *t, int64_t context, int half)
 {
@@ -52,6 +65,20 @@ static void add_label_mean(cgam_trial *t)
     }
 }
 
+/* A context that says nothing: one direction for a layer, with the norms of the true ones. */
+static void add_random(cgam_trial *t)
+{
+    for (int64_t l = 0; l < t->layers; l++)
+        for (int h = 0; h < 2; h++) {
+            cgam_rng rng = cgam_rng_stream(t->study->seed, (UINT64_C(1) << 58) + (uint64_t)l);
+            float *v = vector_at(t, begin_of(t, RANDOM) + l, h);
+            double norm = cgam_sweep_norm(vector_at(t, l, h), t->d);
+            for (int64_t j = 0; j < t->d; j++) v[j] = (float)cgam_rng_normal(&rng);
+            double factor = norm / cgam_sweep_norm(v, t->d);
+            for (int64_t j = 0; j < t->d; j++) v[j] = (float)(factor * (double)v[j]);
+        }
+}
+
 static cgam_status make_contexts(cgam_trial *t)
 {
     float *flipped = NULL;
@@ -69,6 +96,7 @@ static cgam_status make_contexts(cgam_trial *t)
         status =
             cgam_projection_apply(t->env, t->P, t->d, (int64_t)2 * GROUPS * t->layers, t->context);
     if (status == CGAM_OK) add_label_mean(t);
+    if (status == CGAM_OK) add_random(t);
     return status;
 }
 
@@ -165,7 +193,7 @@ static cgam_status write_steps(cgam_trial *t, int over, int group, const cgam_sw
             cgam_lm_result_row(
                 t->result, CGAM_SWEEP_STEPS,
                 (double[]){(double)t->k, group, over,
-                           group < GROUPS ? (double)(best->context % t->layers) : NAN,
+                           group != GROUPS ? (double)(best->context - begin_of(t, group)) : NAN,
                            (double)best->query_layer, at[i], to,
                            (double)cgam_sweep_hits(t->sweep, over, best->context, best->query_layer,
                                                    at[i]) /
@@ -186,12 +214,12 @@ cgam_share cgam_trial_share(const cgam_trial *t, const bool *right)
 }
 
 /* What was chosen on each half, for the other. */
-static json_t *choices_json(const cgam_trial *t, const cgam_sweep_best *best, bool layered)
+static json_t *choices_json(const cgam_sweep_best *best, int64_t begin, bool layered)
 {
     json_t *both = json_array();
     for (int h = 0; h < 2; h++) {
         json_t *o = json_object();
-        if (layered) cgam_json_put_int(o, "context_layer", best->half[h].context % t->layers);
+        if (layered) cgam_json_put_int(o, "context_layer", best->half[h].context - begin);
         cgam_json_add(o, "query_layer=%jd lambda=%g", best->half[h].query_layer,
                       best->half[h].lambda);
         json_array_append_new(both, o);
@@ -199,39 +227,41 @@ static json_t *choices_json(const cgam_trial *t, const cgam_sweep_best *best, bo
     return both;
 }
 
-/* Best pairs of contexts [first, first + count), over labels and over the vocabulary. */
-static cgam_status put_best(cgam_trial *t, json_t *to, int64_t first, int64_t count, bool *right[2])
+/* Best pairs of contexts [from, from + count) of a group, over labels and over the vocabulary. */
+static cgam_status put_best(cgam_trial *t, json_t *to, int group, int64_t from, int64_t count,
+                            bool *right[2])
 {
     cgam_status status = CGAM_OK;
+    int64_t begin = begin_of(t, group), first = begin + from;
     for (int over = 0; over < 2 && status == CGAM_OK; over++) {
         cgam_sweep_best best;
         bool *marks = right ? right[over] : t->marks;
         status = cgam_sweep_choose(t->sweep, over, first, count, marks, &best);
         if (status != CGAM_OK) break;
         json_t *o = json_object();
-        if (count > 1) cgam_json_put_int(o, "context_layer", best.context % t->layers);
+        if (count > 1) cgam_json_put_int(o, "context_layer", best.context - begin);
         cgam_json_add(o,
                       "query_layer=%jd lambda=%p accuracy=%g held_out=%g held_out_ties=%g tied=%g "
                       "held_out_choices=%p held_out_se=%g",
                       best.query_layer,
                       cgam_json_reals((double[]){best.lambda.from, best.lambda.to}, 2, 1),
                       best.accuracy, best.held_out, best.held_out_ties, best.tied,
-                      choices_json(t, &best, count > 1), cgam_trial_share(t, marks).se);
+                      choices_json(&best, begin, count > 1), cgam_trial_share(t, marks).se);
         cgam_trial_put_right(t, o, "right", marks);
         cgam_json_put(to, cgam_sweep_over_name(over), o);
-        status = write_steps(t, over, (int)(first / t->layers), &best);
+        status = write_steps(t, over, group, &best);
     }
     return status;
 }
 
 /* Contexts from the earlier and from the later half of the layers, each at its best. */
-static cgam_status put_depths(cgam_trial *t, json_t *entry)
+static cgam_status put_depths(cgam_trial *t, json_t *entry, int group)
 {
     json_t *early = json_object(), *late = json_object();
     int64_t half = t->layers / 2;
     t->silent = true;
-    cgam_status status = put_best(t, early, 0, half, NULL);
-    if (status == CGAM_OK) status = put_best(t, late, half, t->layers - half, NULL);
+    cgam_status status = put_best(t, early, group, 0, half, NULL);
+    if (status == CGAM_OK) status = put_best(t, late, group, half, t->layers - half, NULL);
     t->silent = false;
     cgam_json_add(entry, "early=%p late=%p", early, late);
     return status;
@@ -240,12 +270,13 @@ static cgam_status put_depths(cgam_trial *t, json_t *entry)
 static cgam_status put_group(cgam_trial *t, json_t *baselines, const char *name, int group)
 {
     json_t *o = json_object();
-    cgam_status status = put_best(t, o, group * t->layers, t->layers, NULL);
+    cgam_status status = put_best(t, o, group, 0, t->layers, NULL);
+    if (status == CGAM_OK && group != OTHER_TASK) status = put_depths(t, o, group);
     json_t *cosine = json_array();
     for (int64_t l = 0; l < t->layers; l++)
         json_array_append_new(
             cosine, cgam_json_real(cgam_baseline_cosine(t->d, vector_at(t, l, 0),
-                                                        vector_at(t, group * t->layers + l, 0))));
+                                                        vector_at(t, begin_of(t, group) + l, 0))));
     cgam_json_put(o, "cosine", cosine);
     if (group == OTHER_TASK) {
         cgam_json_add(o, "dataset=%s source=%s", t->other_name, t->other_source);
@@ -344,12 +375,46 @@ static cgam_status put_log_p(cgam_trial *t, const cgam_sweep_input *in, json_t *
     return status;
 }
 
+/* The paper's own protocol: the context is the mean over all queries, as it is, and layers and lambda are the
+ * best on the same queries. Nothing is held out. */
+static cgam_status put_paper(cgam_trial *t, json_t *entry)
+{
+    cgam_sweep *sweep = NULL;
+    float *context = cgam_alloc(t->env, (size_t)(2 * t->layers * t->d), sizeof *context);
+    if (!context) return cgam_fail_nomem(t->env, "contexts");
+    cgam_baseline_shifts(t->n, t->layers, t->d, t->icl, t->zero, true, context);
+    cgam_status status =
+        t->P ? cgam_projection_apply(t->env, t->P, t->d, 2 * t->layers, context) : CGAM_OK;
+    const cgam_sweep_input in = cgam_trial_input(t, false, true);
+    json_t *o = cgam_json_object("in_sample?=%d lambda_scale=%s", true, "absolute");
+    cgam_lm_work_readings(t->study, (double)(t->n * t->layers));
+    if (status == CGAM_OK)
+        status = cgam_sweep_new(t->lens, &in, t->layers, context, &t->study->progress, &sweep);
+    for (int over = 0; over < 2 && status == CGAM_OK; over++) {
+        cgam_sweep_best best;
+        status = cgam_sweep_choose(sweep, over, 0, t->layers, NULL, &best);
+        if (status != CGAM_OK) break;
+        double icl = cgam_trial_share(t, t->right[CGAM_TRIAL_ICL][over]).mean;
+        cgam_json_put(
+            o, cgam_sweep_over_name(over),
+            cgam_json_object("context_layer=%jd query_layer=%jd lambda=%p accuracy=%g "
+                             "of_icl=%g",
+                             best.context, best.query_layer,
+                             cgam_json_reals((double[]){best.lambda.from, best.lambda.to}, 2, 1),
+                             best.accuracy, icl > 0 ? best.accuracy / icl : (double)NAN));
+    }
+    cgam_json_put(entry, "paper", o);
+    cgam_sweep_free(sweep);
+    cgam_free(t->env, context);
+    return status;
+}
+
 static cgam_status run_trial(cgam_trial *t, json_t *entry)
 {
     cgam_status status = make_contexts(t);
     cgam_sweep_input in = cgam_trial_input(t, !t->opts->absolute, t->opts->in_sample);
     double start = cgam_clock();
-    cgam_lm_work_readings(t->study, CGAM_WORK_SWEEP * (double)(t->n * t->layers));
+    cgam_lm_work_readings(t->study, (CGAM_WORK_SWEEP - 1) * (double)(t->n * t->layers));
     if (status == CGAM_OK)
         status =
             cgam_sweep_new(t->lens, &in, t->contexts, t->context, &t->study->progress, &t->sweep);
@@ -360,17 +425,19 @@ static cgam_status run_trial(cgam_trial *t, json_t *entry)
     if (status != CGAM_OK) return status;
     cgam_json_put_real(entry, "sweep_seconds", cgam_clock() - start);
     json_t *best = json_object(), *baselines = json_object(), *mean = json_object();
-    status = put_best(t, best, 0, t->layers, t->right[CGAM_TRIAL_RETRIEVAL]);
+    status = put_best(t, best, TRUE_LABELS, 0, t->layers, t->right[CGAM_TRIAL_RETRIEVAL]);
     cgam_json_put(entry, "best", best);
-    if (status == CGAM_OK) status = put_depths(t, entry);
+    if (status == CGAM_OK) status = put_depths(t, entry, TRUE_LABELS);
     put_accuracies(t, entry);
     if (status == CGAM_OK) status = put_log_p(t, &in, entry);
     if (status == CGAM_OK) status = cgam_trial_write_queries(t, &in);
     if (status == CGAM_OK) status = cgam_trial_put_borders(t, baselines);
-    if (status == CGAM_OK) status = put_best(t, mean, GROUPS * t->layers, 1, NULL);
+    if (status == CGAM_OK) status = put_best(t, mean, GROUPS, 0, 1, NULL);
     cgam_json_put(baselines, "label_mean", mean);
     if (status == CGAM_OK) status = put_group(t, baselines, "flipped", FLIPPED);
     if (status == CGAM_OK) status = put_group(t, baselines, "other_task", OTHER_TASK);
+    if (status == CGAM_OK) status = put_group(t, baselines, "random", RANDOM);
+    if (status == CGAM_OK) status = put_paper(t, entry);
     cgam_json_put(entry, "controls", baselines);
     return status == CGAM_OK ? write_tables(t) : status;
 }
@@ -381,7 +448,7 @@ static cgam_status add_shots(cgam_trial t, int64_t k, json_t *shots)
     cgam_env *env = t.env;
     json_t *entry = json_object();
     t.k = k;
-    t.contexts = GROUPS * t.layers + 1;
+    t.contexts = (GROUPS + 1) * t.layers + 1;
     bool *marks;
     cgam_status status =
         cgam_alloc_all(env, "contexts", CGAM_ZEROS(t.context, 2 * t.contexts * t.d),

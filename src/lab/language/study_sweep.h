@@ -156,7 +156,9 @@ cgam_share cgam_trial_share(const cgam_trial *t, const bool *right);
 extern const char cgam_trial_query_heads[];
 cgam_status cgam_trial_write_queries(const cgam_trial *t, const cgam_sweep_input *in);
 
-/* Puts what label scores do without a context: centred, and for two labels under the best border. */
+/* Puts what label scores do without a context: centred, and for two labels under the best border. Centred
+ * are the scores that a context is added to, and, as centred_norm, those after the final norm, from which zero-shot
+ * answers are read: a longer state counts more in the mean of the first, and as much in that of the second. */
 cgam_status cgam_trial_put_borders(const cgam_trial *t, json_t *baselines);
 
 #endif

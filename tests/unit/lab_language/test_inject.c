@@ -317,7 +317,7 @@ TEST(a_cell_is_chosen_on_one_half_and_counted_on_the_other)
                          .n_cells = CELLS,
                          .right = right,
                          .judge = {.target = target, .counted = 5}};
-    inject_choice c = cgam_inject_choose(&t, KINDS, held);
+    inject_choice c = cgam_inject_choose(&t, right, KINDS, held);
     assert_int_equal(c.cell[0], 1); /* queries 0, 2, 4: 2 right, else 0 */
     assert_int_equal(c.cell[1], 2); /* queries 1, 3: 2 right in cells 0 and 2 */
     assert_int_equal(c.cell[2], 2); /* all, as shown: 4 of 5 */
@@ -349,6 +349,12 @@ static json_t *injected_through(cgam_lm_study *study, double factor, double scal
     json_t *entry = json_array_get(json_object_get(doc, "shots"), 0);
     for (size_t i = 0; i < 4; i++) /* it is the scale that is told apart */
         json_object_del(json_array_get(json_object_get(entry, "inject"), i), "scale");
+    static const char *const controls[] = {"random", "flipped", "other_task", "label_rows"};
+    json_t *own = json_object_get(json_object_get(entry, "controls"), "own");
+    for (size_t i = 0; i < 4; i++) {
+        json_object_del(json_object_get(own, controls[i]), "scale");
+        json_object_del(json_object_get(own, controls[i]), "chosen");
+    }
     json_t *both =
         json_pack("{sO*sO*sO*sO*}", "cells", json_object_get(entry, "inject"), "best",
                   cgam_json_at(entry, "best.right"), "controls", json_object_get(entry, "controls"),

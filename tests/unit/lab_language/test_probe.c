@@ -40,12 +40,12 @@ static int tear_down(void **state)
 TEST(classes_apart_are_told_apart_and_noise_is_not)
 {
     double noise, apart, alone;
-    CHECK_STATUS(env, cgam_probe_separability(env, N, D, H, LAYERS * D, target, &noise));
-    CHECK_STATUS(env, cgam_probe_separability(env, N, D, H + D, LAYERS * D, target, &apart));
+    CHECK_STATUS(env, cgam_probe_separability(env, N, D, H, LAYERS * D, target, &noise, NULL));
+    CHECK_STATUS(env, cgam_probe_separability(env, N, D, H + D, LAYERS * D, target, &apart, NULL));
     CHECK_LE(0.99, apart);
     CHECK_CLOSE(noise, 1.0 / 3, 0.13); /* 195 guesses among three */
     const int32_t one[] = {1, 1, 1, 1};
-    CHECK_STATUS(env, cgam_probe_separability(env, 4, D, H, D, one, &alone));
+    CHECK_STATUS(env, cgam_probe_separability(env, 4, D, H, D, one, &alone, NULL));
     assert_true(isnan(alone));
 }
 
@@ -67,7 +67,7 @@ TEST(small_differences_are_found)
                 X[i * width + j] =
                     (float)(common + 0.05 * cgam_rng_normal(&rng) + 0.2 * (j % 8 == target[i]));
         }
-        CHECK_STATUS(env, cgam_probe_separability(env, N, width, X, width, target, &found));
+        CHECK_STATUS(env, cgam_probe_separability(env, N, width, X, width, target, &found, NULL));
         CHECK_LE(0.95, found);
     }
 }
@@ -93,7 +93,7 @@ static int probe(cgam_env *failing, void *arg)
 {
     (void)arg;
     double accuracy;
-    return cgam_probe_separability(failing, 20, D, H, D, target, &accuracy);
+    return cgam_probe_separability(failing, 20, D, H, D, target, &accuracy, NULL);
 }
 
 TEST(every_allocation_may_fail) { check_every_allocation(probe, NULL); }

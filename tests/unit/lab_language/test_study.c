@@ -86,7 +86,7 @@ TEST(the_whole_study_is_its_parts)
     OWNED(cgam_lm_result) all = NULL;
     OWNED(cgam_lm_result) one = NULL;
     CHECK_STATUS(env, run_all_parts(study, &all));
-    assert_int_equal(all->tables, 2 + 4 + 1 + 1);
+    assert_int_equal(all->tables, 3 + 4 + 1 + 2);
     OWNED(json_t) doc = document(all);
     for (int p = 0; p < CGAM_LM_PARTS; p++) {
         cgam_lm_part part;
