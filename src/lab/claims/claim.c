@@ -87,7 +87,9 @@ const char *cgam_verdict_text(const cgam_claim *claim, char *text)
     case CGAM_HOLDS_UNDER:
         snprintf(text, 200, "holds %s %s", claim->on ? "on" : "under", claim->under);
         break;
-    case CGAM_DOES_NOT_HOLD: snprintf(text, 200, "does not hold"); break;
+    case CGAM_DOES_NOT_HOLD:
+        snprintf(text, 200, "does not hold%s%s", claim->under[0] ? " on " : "", claim->under);
+        break;
     case CGAM_NOT_DECIDED: snprintf(text, 200, "not decided by this run"); break;
     }
     return text;

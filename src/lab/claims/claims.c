@@ -47,8 +47,9 @@ json_t *cgam_claims_json(const cgam_claims *claims)
     for (int i = 0; i < claims->count; i++) {
         const cgam_claim *c = &claims->claim[i];
         json_array_append_new(
-            list, cgam_json_object("where=%s claim=%s verdict=%s numbers=%s test=%s", c->where,
-                                   c->says, cgam_verdict_text(c, verdict), c->numbers, c->test));
+            list,
+            cgam_json_object("where=%s claim=%s verdict=%s numbers=%s test=%s null=%s", c->where,
+                             c->says, cgam_verdict_text(c, verdict), c->numbers, c->test, c->null));
     }
     return list;
 }
@@ -60,12 +61,12 @@ cgam_status cgam_claims_write(cgam_env *env, const cgam_claims *claims, const ch
     cgam_status status = cgam_outfile_in(env, folder, "claims.csv", &file);
     if (status != CGAM_OK) return status;
     FILE *to = cgam_outfile_stream(file);
-    fprintf(to, "where,claim,verdict,numbers,test\n");
+    fprintf(to, "where,claim,verdict,numbers,test,null\n");
     for (int i = 0; i < claims->count; i++) {
         const cgam_claim *c = &claims->claim[i];
-        const char *fields[] = {c->where, c->says, cgam_verdict_text(c, verdict), c->numbers,
-                                c->test};
-        for (int k = 0; k < 5; k++) {
+        const char *fields[] = {c->where,   c->says, cgam_verdict_text(c, verdict),
+                                c->numbers, c->test, c->null};
+        for (int k = 0; k < 6; k++) {
             if (k) fputc(',', to);
             cgam_csv_text(to, fields[k]);
         }

@@ -45,9 +45,10 @@ typedef struct cgam_claim {
     /* "section 3.3, fig. 2a", the statement, and how it is decided */
     char where[CGAM_CLAIM_LINE], says[CGAM_CLAIM_LINE], test[CGAM_CLAIM_LINE];
     cgam_verdict verdict;
-    char under[160];               /* the condition, for CGAM_HOLDS_UNDER */
-    bool on;                       /* `under` names the data on which the claim holds */
+    char under[160]; /* the condition, for CGAM_HOLDS_UNDER */
+    bool on;         /* `under` names the data on which the claim holds, or does not */
     char numbers[CGAM_CLAIM_TEXT]; /* from this run */
+    char null[CGAM_CLAIM_TEXT]; /* what the same test says of what carries nothing; "": not run */
 } cgam_claim;
 
 typedef struct cgam_claims {
@@ -57,9 +58,10 @@ typedef struct cgam_claims {
 
 /* Decides every claim from the tables of the runs. */
 void cgam_claims_decide(const cgam_study *const runs[CGAM_RUNS], cgam_claims *out);
-/* "holds", "holds under ...", "holds on ...", "does not hold", "not decided by this run", into text[200]. */
+/* "holds", "holds under ...", "holds on ...", "does not hold", "does not hold on ...", "not decided by this run", into
+ * text[200]. */
 const char *cgam_verdict_text(const cgam_claim *claim, char *text);
-/* An array with every claim: where, claim, verdict, numbers, test. */
+/* An array with every claim: where, claim, verdict, numbers, test, null. */
 json_t *cgam_claims_json(const cgam_claims *claims);
 /* Writes claims.csv into the folder. */
 cgam_status cgam_claims_write(cgam_env *env, const cgam_claims *claims, const char *folder);

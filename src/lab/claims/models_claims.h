@@ -1,24 +1,34 @@
-/* models_claims.h (inside): a claim about language models, tested on every study that can decide it. */
+/* models_claims.h (inside): a claim about language models, tested on every study that can decide it, and on its
+ * nulls. */
 #ifndef CGAM_SRC_LAB_CLAIMS_MODELS_CLAIMS_H
 #define CGAM_SRC_LAB_CLAIMS_MODELS_CLAIMS_H
 
 #include "lab/claims/claims.h"
+#include "lab/claims/models_tests.h"
 #include "lab/document.h"
 
-typedef enum outcome { SILENT, NO, YES } outcome; /* SILENT: the study cannot decide */
-enum { QUERIES_MIN = 50 }; /* with fewer, absence of an effect shows nothing */
-
-/* What a claim compares: answers by their paths in the entry of the most shots, or a kind of context. */
+/* What a claim's own answers or contexts are compared with. A null carries nothing of what the claim is about: it is
+ * put in the place of the claim's own, which takes its place here, and must not pass. */
 typedef struct rival {
     const char *path, *name;
+    bool null;
+    const char *base; /* what it is a gain over, where the claim is about gains */
 } rival;
+enum { CGAM_RIVALS = 8 };
 typedef struct subject {
-    const char *own;
-    rival against[6]; /* ends with a NULL path */
+    const char *list;       /* where answers are: entries by number of shots, or one document */
+    const char *own, *base; /* paths in the entry of the most shots, or, after '<', of the fewest */
+    const char *zero,
+        *icl; /* a share of what demonstrations gain is claimed; default NULL: none is */
+    rival against[CGAM_RIVALS]; /* ends with a NULL name */
 } subject;
+
 typedef struct question {
-    const json_t *study;
+    int draws;
+    const json_t *draw[CGAM_DRAWS_MAX]; /* documents by part; the first is the one shown */
+    bool shared;
     const subject *of;
+    const rival *null; /* in the place of the claim's own; NULL: the claim itself */
 } question;
 
 typedef struct claim_row {
@@ -28,13 +38,24 @@ typedef struct claim_row {
     bool facts; /* about steering: decided by sets of facts if there are any */
 } claim_row;
 
-/* Of gates: models_claims_gates.c. */
-enum { CGAM_GATES_CLAIMS = 4 };
-extern const claim_row cgam_gates_claims[CGAM_GATES_CLAIMS];
+/* The rows of each file, in the order of the table. */
+typedef struct claim_rows {
+    const claim_row *row;
+    int count;
+} claim_rows;
+extern const claim_rows cgam_curve_rows, cgam_answer_rows, cgam_steer_rows, cgam_probe_rows,
+    cgam_gates_rows;
 
-/* The entry of the largest number of shots. */
+/* The entry of the largest number of shots; of the smallest that is not 0. */
 const json_t *cgam_models_most_shots(const json_t *study, const char *path);
-/* Is answer a right significantly more often than b? Both are strings of 0 and 1 by query. */
-bool cgam_models_better(const char *a, const char *b, double tests);
+const json_t *cgam_models_least_shots(const json_t *study, const char *path);
+/* Is a above b? a[d] and b[d] are the answers of draw d, strings of 0 and 1 by query. */
+outcome cgam_models_above(const question *q, const char *const *a, const char *const *b,
+                          double tests);
+double cgam_models_share(const char *right); /* of 1 in a string; NAN if it is empty */
+static inline evidence cgam_evidence_of(const question *q)
+{
+    return (evidence){.shared = q->shared};
+}
 
 #endif

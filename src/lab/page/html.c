@@ -126,12 +126,14 @@ cgam_status cgam_html_picture(FILE *to, cgam_env *env, const char *out, const ch
 json_t *cgam_html_claims_doc(const cgam_claims *claims)
 {
     int count[CGAM_VERDICTS] = {0};
+    bool nulls = false;
     json_t *list = cgam_claims_json(claims);
     for (int i = 0; i < claims->count; i++) {
         count[claims->claim[i].verdict]++;
+        nulls = nulls || claims->claim[i].null[0];
         cgam_json_put_int(json_array_get(list, (size_t)i), "kind", claims->claim[i].verdict);
     }
-    return cgam_json_object("hold=%d hold_under=%d hold_not=%d open=%d claims=%p",
+    return cgam_json_object("hold=%d hold_under=%d hold_not=%d open=%d nulls?=%d claims=%p",
                             count[CGAM_HOLDS], count[CGAM_HOLDS_UNDER], count[CGAM_DOES_NOT_HOLD],
-                            count[CGAM_NOT_DECIDED], list);
+                            count[CGAM_NOT_DECIDED], nulls, list);
 }

@@ -76,10 +76,10 @@ static void add_text(json_t *list, const char *text)
 static json_t *study_doc(const char *out, const cgam_models_study *s)
 {
     static const char *const names[] = {
-        "study.json",     "neff.csv",           "sweep.csv",   "sweep_steps.csv",
-        "sweep_grid.csv", "per_query.csv",      "seeds.csv",   "steer.csv",
-        "probe.csv",      "inject.csv",         "inject.json", "gates.csv",
-        "gates.json",     "gates_spectrum.csv", "fit.csv",     "fit.json"};
+        "study.json",      "neff.csv",           "sweep.csv",  "sweep_steps.csv", "sweep_grid.csv",
+        "per_query.csv",   "seeds.csv",          "draws.csv",  "neff_nulls.csv",  "steer.csv",
+        "probe_nulls.csv", "probe.csv",          "inject.csv", "inject.json",     "gates.csv",
+        "gates.json",      "gates_spectrum.csv", "fit.csv",    "fit.json"};
     char path[CGAM_PATH_ROOM];
     json_t *doc = json_object(), *files = json_array(), *commands = json_array();
     json_object_update(doc, s->doc);

@@ -82,21 +82,23 @@ static void holds(char *text, int lines, const struct expected *e)
     ",\"method\":\"ridge\",\"from\":\"context\",\"layer\":2,\"by_task\":[" tasks "],"              \
     "\"held_out\":{\"restricted\":0.75,\"restricted_se\":0.125,\"full_right\":"                    \
     "\"11111111111111111111\"},"                                                                   \
-    "\"identity\":{\"full_right\":\"00000000000000000000\"}}"
+    "\"identity\":{\"full_right\":\"00000000000000000000\"},"                                      \
+    "\"mean\":{\"full_right\":\"00000000000000000000\"},"                                          \
+    "\"random\":{\"full_right\":\"00000000000000000000\"}}"
 
 TEST(a_fit_is_a_table_with_a_row_for_each_of_several_tasks)
 {
     put("one", "fit.json", FIT("200", TASK("alone")));
     HOLDS(page(), {"<h3>one</h3>", 1}, {"f.gguf", 1}, {"0.750 ± 0.125", 1}, {"alone", 0},
-          {"over all words", 1}, {"fewer than 100 queries", 0});
+          {"over all words", 1}, {"Fewer than 50 queries", 0});
     put("two", "fit.json", FIT("20", TASK("a<b") "," TASK("c")));
     HOLDS(page(), {"<td>a&lt;b</td>", 2}, {"<td>c</td>", 2}, {"0.500 ± 0.062", 2},
-          {"fewer than 100 queries", 1});
+          {"Fewer than 50 queries", 1});
     put("zzz", "fit.json", FIT("0", ""));
-    HOLDS(page(), {"fewer than 100 queries", 1}, {"<h3>", 3});
+    HOLDS(page(), {"Fewer than 50 queries", 1}, {"<h3>", 3});
     clear();
     put("zzz", "study.json", "{\"sweep\":{}}");
-    HOLDS(page(), {"fewer than 100 queries", 0}, {"None is decided yet", 1});
+    HOLDS(page(), {"Fewer than 50 queries", 0}, {"None is decided yet", 1});
     clear();
 }
 
