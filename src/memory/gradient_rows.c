@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-enum { ROWS = 64, TILES = 32, KINDS = 4 };
+enum { ROWS = 32, TILES = 16, KINDS = 4 }; /* 2 MB for d = 512: what is made stays in the cache */
 
 typedef struct spread {
     const cgam_slope *g;

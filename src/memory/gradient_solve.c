@@ -17,7 +17,8 @@
 #include <string.h>
 
 enum { STEPS_MAX = 100 };
-static const double SOLVED = 1e-15; /* of the residual, relative, in the norm of A^-1 */
+/* Of the residual, relative, in the norm of A^-1: a tenth of the tolerance of the recall, between these. */
+static const double SOLVED_LEAST = 1e-15, SOLVED_MOST = 1e-12;
 
 static double kappa(const cgam_slope *g, int64_t k)
 {
@@ -217,9 +218,10 @@ static void turn(descent *x, int64_t k, bool begins)
     const cgam_slope *g = x->g;
     int64_t n = g->plan->bank->Z.n;
     double *d = x->D + k * n, *Ad = x->AD + k * n, *y = x->Y + k * n, *r = x->R + k * n;
+    double solved = fmin(fmax(0.1 * g->plan->opts.tol, SOLVED_LEAST), SOLVED_MOST);
     double square = fmax(dot(g, r, y), 0), keep = begins ? 0 : square / x->square[k];
     if (begins) x->first[k] = square;
-    x->done[k] = !(square > SOLVED * SOLVED * x->first[k]);
+    x->done[k] = !(square > solved * solved * x->first[k]);
     x->square[k] = square;
     for (int64_t i = 0; i < n; i++) {
         d[i] = y[i] + keep * d[i];
