@@ -54,7 +54,7 @@ static cgam_status sweep(const cgam_spectrum *spectrum)
         }
         cgam_horizon h;
         cgam_status status =
-            cgam_supercritical_horizon(spectrum, alpha, tau, beta, delta, u, true, &h);
+            cgam_supercritical_horizon(spectrum, alpha, tau, beta, delta, u, NULL, true, &h);
         if (status == CGAM_OK && h.winner >= 0 && isfinite(h.time))
             status = cgam_spectrum_transient(spectrum, alpha, tau, h.time, u, NULL, s);
         if (status != CGAM_OK) return status;

@@ -43,18 +43,18 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_supercritical_winner(const cgam_spectru
 typedef struct cgam_horizon {
     double time;      /* t*: p(winner) >= 1 - delta for t >= t*; infinite if no mode grows */
     double rest;      /* B, a bound of the effect of the other modes */
-    double gap;       /* Delta_0 */
+    double gap;       /* Delta_0, of the two largest entries of P_min (gamma s(0) + u) */
     bool closed_form; /* false: another mode grows too, and t* was found numerically */
     int64_t winner;
     const char *reason; /* NULL, or why there is no horizon */
 } cgam_horizon;
-/* For s(0) = 0: t* = (tau/gamma) log1p(gamma (L + beta B) / (beta Delta_0)), L = ln((1-delta)(n-1)/
+/* s0 [n], NULL = 0. From s(0) = 0: t* = (tau/gamma) log1p(gamma (L + beta B) / (beta Delta_0)), L = ln((1-delta)(n-1)/
  * delta). use_rest false takes B = 0, as the paper's study does; then t* is not proved. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_supercritical_horizon(const cgam_spectrum *spectrum,
                                                                double alpha, double tau,
                                                                double beta, double delta,
-                                                               const double *u, bool use_rest,
-                                                               cgam_horizon *out);
+                                                               const double *u, const double *s0,
+                                                               bool use_rest, cgam_horizon *out);
 
 /* ---- Criticality with coupling ------------------------------------------------------------ */
 typedef struct cgam_coupled_critical {

@@ -88,16 +88,18 @@ class Horizon(Shown):
 
 def supercritical_horizon(spectrum: Spectrum, alpha: float, beta: float, u: Any, *,
                           delta: Optional[float] = None, tau: Optional[float] = None,
-                          use_rest: bool = True) -> Horizon:
-    """t* of gates that start at rest; use_rest=False takes B = 0, as the paper's study does.
+                          s0: Any = None, use_rest: bool = True) -> Horizon:
+    """t* of gates that start at s0, None = 0; use_rest=False takes B = 0, as the paper's study does.
 
     delta None = the default of that study, 0.01; tau None = the default of a recall, 1."""
     if delta is None:
         delta = float(default("study competition", "delta"))
     if tau is None:
         tau = float(default("recall", "tau-s"))
-    return Horizon(*_core.horizon(spectrum._handle, alpha, tau, beta, delta,
-                                  vector(u, "u", spectrum.bank.n), use_rest))
+    n = spectrum.bank.n
+    start = None if s0 is None else vector(s0, "s0", n)
+    return Horizon(*_core.horizon(spectrum._handle, alpha, tau, beta, delta, vector(u, "u", n), start,
+                                  use_rest))
 
 
 # ---- with coupling

@@ -104,16 +104,16 @@ static PyObject *winner(PyObject *self, PyObject *args)
     return finish(&a, h, status, out);
 }
 
-/* horizon(spectrum, alpha, tau, beta, delta, u, use_rest)
+/* horizon(spectrum, alpha, tau, beta, delta, u, s0, use_rest)
  *   -> (time, rest, gap, closed_form, winner, reason) */
 static PyObject *horizon(PyObject *self, PyObject *args)
 {
     (void)self;
-    PyObject *object, *u_in;
+    PyObject *object, *u_in, *s_in;
     double alpha, tau, beta, delta;
     int rest;
-    if (!PyArg_ParseTuple(args, "OddddOp:horizon", &object, &alpha, &tau, &beta, &delta, &u_in,
-                          &rest))
+    if (!PyArg_ParseTuple(args, "OddddOOp:horizon", &object, &alpha, &tau, &beta, &delta, &u_in,
+                          &s_in, &rest))
         return NULL;
     handle *h = handle_of(object, SPECTRUM);
     if (!h) return NULL;
@@ -121,12 +121,15 @@ static PyObject *horizon(PyObject *self, PyObject *args)
     cgam_horizon t = {0};
     cgam_status status = CGAM_OK;
     const double *u = array_in(&a, u_in, "u", rows_of(h), NULL);
-    if (u)
-        WORK(status = cgam_supercritical_horizon(h->it, alpha, tau, beta, delta, u, rest != 0, &t));
-    PyObject *out = u && status == CGAM_OK ? Py_BuildValue("dddOLz", t.time, t.rest, t.gap,
-                                                           t.closed_form ? Py_True : Py_False,
-                                                           (long long)t.winner, t.reason)
-                                           : NULL;
+    const double *s0 = u ? array_in_or_none(&a, s_in, "s0", rows_of(h)) : NULL;
+    bool given = u && !PyErr_Occurred();
+    if (given)
+        WORK(status =
+                 cgam_supercritical_horizon(h->it, alpha, tau, beta, delta, u, s0, rest != 0, &t));
+    PyObject *out = given && status == CGAM_OK ? Py_BuildValue("dddOLz", t.time, t.rest, t.gap,
+                                                               t.closed_form ? Py_True : Py_False,
+                                                               (long long)t.winner, t.reason)
+                                               : NULL;
     return finish(&a, h, status, out);
 }
 

@@ -95,7 +95,7 @@ TEST(the_predicted_winner_wins)
     assert_true(simulated > check_trials(500));
 }
 
-/* From t* on, p(winner) >= 1 - delta, other modes included. */
+/* From t* on, p(winner) >= 1 - delta, other modes included, from s(0) = 0 and from other starts. */
 TEST(the_horizon_is_kept)
 {
     cgam_rng rng = cgam_rng_stream(31, 1);
@@ -114,17 +114,19 @@ TEST(the_horizon_is_kept)
         double beta = dense_between_log(&rng, 0.3, 10), delta = dense_between_log(&rng, 1e-4, 0.6);
         double *u = dense_normals(&rng, n, dense_between_log(&rng, 0.01, 1));
         double *s = dense_room(n), *p = dense_room(n);
+        double *s0 = k % 2 ? dense_normals(&rng, n, dense_between_log(&rng, 0.01, 100)) : NULL;
         OWNED(cgam_bank) bank = object_bank(env, n, d, Z);
         OWNED(cgam_spectrum) sp = object_spectrum(env, bank);
         cgam_horizon got;
-        CHECK_STATUS(env, cgam_supercritical_horizon(sp, alpha, tau, beta, delta, u, true, &got));
+        CHECK_STATUS(env,
+                     cgam_supercritical_horizon(sp, alpha, tau, beta, delta, u, s0, true, &got));
         if (got.winner >= 0) {
             if (isinf(got.time) || !(got.time >= 0))
                 fail_msg("instance %d, %lld x %lld, alpha = %g of critical: no horizon (%g)", k,
                          (long long)n, (long long)d, 1 + above, got.time);
             for (int j = 0; j < 24; j++) {
                 double later = pow(1.13, j), t = got.time * later; /* up to 16 t* */
-                CHECK_STATUS(env, cgam_spectrum_transient(sp, alpha, tau, t, u, NULL, s));
+                CHECK_STATUS(env, cgam_spectrum_transient(sp, alpha, tau, t, u, s0, s));
                 double most = 0;
                 for (int64_t i = 0; i < n; i++) most = fmax(most, fabs(s[i]));
                 if (most > 1e300) break; /* saturated entries can no longer be compared */

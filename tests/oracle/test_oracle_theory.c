@@ -134,8 +134,8 @@ static void about_supercritical(oracle_case *k)
         if (oracle_is_null(row, "winner")) {
             ORACLE_TRUE(k, winner.index == -1);
             ORACLE_TRUE(k, winner.reason != NULL);
-            ORACLE_RUN(k, cgam_supercritical_horizon(spectrum, alpha, tau, beta, delta, u, true,
-                                                     &horizon));
+            ORACLE_RUN(k, cgam_supercritical_horizon(spectrum, alpha, tau, beta, delta, u, NULL,
+                                                     true, &horizon));
             ORACLE_TRUE(k, horizon.reason != NULL);
         } else {
             const double growth = oracle_number(row, "gamma");
@@ -148,13 +148,13 @@ static void about_supercritical(oracle_case *k)
         }
         if (!oracle_is_null(row, "t_star_B0")) {
             const double bare = oracle_number(row, "t_star_B0");
-            ORACLE_RUN(k, cgam_supercritical_horizon(spectrum, alpha, tau, beta, delta, u, false,
-                                                     &horizon));
+            ORACLE_RUN(k, cgam_supercritical_horizon(spectrum, alpha, tau, beta, delta, u, NULL,
+                                                     false, &horizon));
             ORACLE_TRUE(k, horizon.winner == oracle_int(row, "winner"));
             ORACLE_CLOSE(k, horizon.gap, oracle_number(row, "delta0"), 1e-10);
             ORACLE_CLOSE(k, horizon.time, bare, 1e-9 * bare);
-            ORACLE_RUN(k, cgam_supercritical_horizon(spectrum, alpha, tau, beta, delta, u, true,
-                                                     &horizon));
+            ORACLE_RUN(k, cgam_supercritical_horizon(spectrum, alpha, tau, beta, delta, u, NULL,
+                                                     true, &horizon));
             ORACLE_TRUE(k, horizon.winner == oracle_int(row, "winner"));
             ORACLE_TRUE(k, horizon.closed_form == !oracle_is_null(row, "t_star"));
             if (horizon.closed_form) {
@@ -181,7 +181,7 @@ static void about_supercritical(oracle_case *k)
         ORACLE_RUN(
             k, cgam_supercritical_horizon(spectrum, cgam_spectrum_describe(spectrum).alpha_crit,
                                           oracle_number(limit, "tau"), oracle_number(limit, "beta"),
-                                          oracle_number(limit, "delta"), u, rest, &horizon));
+                                          oracle_number(limit, "delta"), u, NULL, rest, &horizon));
         ORACLE_TRUE(k, horizon.winner == oracle_int(limit, "winner"));
         ORACLE_CLOSE(k, horizon.time, want, 1e-9 * want);
     }

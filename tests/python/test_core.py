@@ -216,7 +216,7 @@ CALLS = [
     ("contraction", lambda w: (1.0, 0.1, 0.9)),
     ("softmax_norm", lambda w: (w.p,)),
     ("winner", lambda w: (w.spectrum, 10.0, w.u, w.s)),
-    ("horizon", lambda w: (w.spectrum, 10.0, 1.0, 1.0, 0.1, w.u, True)),
+    ("horizon", lambda w: (w.spectrum, 10.0, 1.0, 1.0, 0.1, w.u, None, True)),
     ("coupled_critical", lambda w: (w.bank, 0.1, 1.0)),
     ("fold", lambda w: (w.bank, 0.1, 1.0, w.b, w.u, 0.02, 1e-6)),
     ("at_p", lambda w: (w.gate, "contraction", 1.0, 0.1, w.p)),

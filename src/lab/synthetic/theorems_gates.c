@@ -135,7 +135,8 @@ static cgam_status supercritical(cgam_case *c, double *alpha, double *beta, doub
     *beta = exp(cgam_case_between(c, -1, 2));
     *delta = exp(cgam_case_between(c, log(1e-3), log(0.2)));
     cgam_case_normals(c, c->n, 1, c->x[0]);
-    return cgam_supercritical_horizon(c->spectrum, *alpha, 1, *beta, *delta, c->x[0], true, h);
+    return cgam_supercritical_horizon(c->spectrum, *alpha, 1, *beta, *delta, c->x[0], NULL, true,
+                                      h);
 }
 
 /* Where rates are nearly equal the winner can emerge only after everything has left the range of
@@ -149,19 +150,38 @@ static bool unobservable(int64_t n, const double *s, double gap, double *roundin
     return !(most < DBL_MAX) || gap <= *rounding;
 }
 
+/* p of the winner at the horizon, over 1 - delta; s0: where the gates start, NULL = 0. */
+static cgam_status at_horizon(cgam_case *c, double alpha, double beta, double delta,
+                              const cgam_horizon *h, const double *s0, double *margin)
+{
+    if (h->winner < 0 || !isfinite(h->time)) return CGAM_OK;
+    cgam_status status =
+        cgam_spectrum_transient(c->spectrum, alpha, 1, h->time, c->x[0], s0, c->x[1]);
+    double need = cgam_separation_threshold(c->n, beta, delta), rounding;
+    if (status != CGAM_OK || unobservable(c->n, c->x[1], need, &rounding)) return status;
+    c->x[1][h->winner] += rounding;
+    cgam_trial_softmax(c->n, beta, c->x[1], c->x[2]);
+    *margin = c->x[2][h->winner] - (1 - delta);
+    return CGAM_OK;
+}
+
 static cgam_status horizon(cgam_case *c, double *margin)
 {
     double alpha, beta, delta;
     cgam_horizon h;
     cgam_status status = supercritical(c, &alpha, &beta, &delta, &h);
-    if (status != CGAM_OK || h.winner < 0 || !isfinite(h.time)) return status;
-    status = cgam_spectrum_transient(c->spectrum, alpha, 1, h.time, c->x[0], NULL, c->x[1]);
-    double need = cgam_separation_threshold(c->n, beta, delta), rounding;
-    if (status != CGAM_OK || unobservable(c->n, c->x[1], need, &rounding)) return status;
-    c->x[1][h.winner] += rounding;
-    cgam_trial_softmax(c->n, beta, c->x[1], c->x[2]);
-    *margin = c->x[2][h.winner] - (1 - delta);
-    return CGAM_OK;
+    return status == CGAM_OK ? at_horizon(c, alpha, beta, delta, &h, NULL, margin) : status;
+}
+
+static cgam_status horizon_from(cgam_case *c, double *margin)
+{
+    double alpha, beta, delta, *s0 = c->x[3];
+    cgam_horizon h;
+    cgam_status status = supercritical(c, &alpha, &beta, &delta, &h);
+    if (status != CGAM_OK || h.winner < 0) return status;
+    cgam_case_normals(c, c->n, exp(cgam_case_between(c, -3, 3)), s0);
+    status = cgam_supercritical_horizon(c->spectrum, alpha, 1, beta, delta, c->x[0], s0, true, &h);
+    return status == CGAM_OK ? at_horizon(c, alpha, beta, delta, &h, s0, margin) : status;
 }
 
 static cgam_status winner(cgam_case *c, double *margin)
@@ -278,6 +298,7 @@ const cgam_theorem cgam_theorems_gates[] = {
      .check = transient_composes},
     {"winner takes all", "above alpha_crit the winner is argmax P_min w", 0, .check = winner},
     {"horizon", "p of the winner >= 1 - delta at t*", 1e-9, .check = horizon},
+    {"horizon from any start", "the same from s(0) != 0", 1e-9, .check = horizon_from},
     {"no winner in the range", "u = Z c, N > d, s(0) = 0: P_min w = 0", 0, .check = no_winner,
      .sizes = CGAM_CASE_TALL},
     {"softmax jacobian", "|diag p - pp'| <= 1/2", 1e-14, .check = softmax_jacobian},

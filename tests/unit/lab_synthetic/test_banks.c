@@ -150,7 +150,7 @@ TEST(the_lead_is_the_gap_of_the_horizon)
             CHECK_STATUS(env, cgam_bank_new(env, Z, CGAM_F64, n, d, NULL, &bank));
             CHECK_STATUS(env, cgam_spectrum_new(bank, &spectrum));
             CHECK_STATUS(env, cgam_supercritical_horizon(spectrum, 1.1 * b->alpha_crit[l], 1, 3.5,
-                                                         0.01, u, false, &h));
+                                                         0.01, u, NULL, false, &h));
             CHECK_CLOSE(lead[l], h.gap, 1e-12);
         }
         cgam_banks_free(b);

@@ -127,9 +127,9 @@ static int the_theory(cgam_env *env, void *arg)
     TRY(cgam_gate_new(bank, 0.2, NULL, &gate));
     TRY(cgam_spectrum_new(bank, &sp));
     TRY(cgam_supercritical_winner(sp, 3, x->q, x->c, &winner));
-    TRY(cgam_supercritical_horizon(sp, 3, 1, 2, 0.1, x->q, true, &horizon));
+    TRY(cgam_supercritical_horizon(sp, 3, 1, 2, 0.1, x->q, NULL, true, &horizon));
     /* where more than one mode grows */
-    TRY(cgam_supercritical_horizon(sp, 30, 1, 2, 0.1, x->q, true, &horizon));
+    TRY(cgam_supercritical_horizon(sp, 30, 1, 2, 0.1, x->q, NULL, true, &horizon));
     TRY(cgam_coupled_critical_find(bank, 1, 1, &critical));
     TRY(cgam_fold_find(bank, 0, 1, x->q, x->c, 0.01, 0.01, &fold));
     TRY(cgam_contraction_local(gate, 1, 1, p, &value, &proved));

@@ -347,7 +347,7 @@ static void *refusals(void *arg)
     if (m->status == CGAM_OK) m->status = cgam_spectrum_new(unit, &modes);
     if (m->status == CGAM_OK) {
         REFUSED(cgam_supercritical_winner(modes, 3, rows, NULL, &winner));
-        REFUSED(cgam_supercritical_horizon(modes, 3, 1, 2, 0.1, rows, true, &horizon));
+        REFUSED(cgam_supercritical_horizon(modes, 3, 1, 2, 0.1, rows, NULL, true, &horizon));
     }
     cgam_spectrum_free(modes);
     cgam_bank_free(unit);

@@ -222,7 +222,7 @@ TEST_WITH(set_up, tear_down, formulas_are_refused_what_they_do_not_hold_for)
                                                  i == 2   ? 0
                                                  : i == 3 ? 1
                                                           : 0.1,
-                                                 b, false, &horizon));
+                                                 b, NULL, false, &horizon));
         CHECK_REFUSED(env, CGAM_E_ARG, "fold: lambda",
                       cgam_fold_find(bank, i == 0 ? -1 : 1, i != 1, b, b, i != 2, i != 3, &fold));
         CHECK_REFUSED(env, CGAM_E_ARG, "beta must be above 0",
@@ -242,7 +242,7 @@ TEST_WITH(set_up, tear_down, formulas_are_refused_what_they_do_not_hold_for)
         CHECK_FAILS(env, CGAM_E_ARG, cgam_spectrum_solve_range(sp, alpha, q, out));
         CHECK_FAILS(env, CGAM_E_ARG, cgam_supercritical_winner(sp, alpha, b, NULL, &winner));
         CHECK_REFUSED(env, CGAM_E_ARG, i == 0 ? "alpha nan" : "alpha inf",
-                      cgam_supercritical_horizon(sp, alpha, 1, 1, 0.1, b, false, &horizon));
+                      cgam_supercritical_horizon(sp, alpha, 1, 1, 0.1, b, NULL, false, &horizon));
     }
     CHECK_REFUSED(env, CGAM_E_ARG, "tol is nan",
                   cgam_hopfield_settle(bank, 1, q, NAN, 9, out, NULL, NULL));

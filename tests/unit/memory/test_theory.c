@@ -143,18 +143,18 @@ TEST(a_winner_needs_growth_and_an_input_that_tells)
     assert_int_equal(w.index, -1);
     assert_non_null(strstr(w.reason, "does not excite"));
     CHECK_CLOSE(w.gamma, 1, 1e-15);
-    CHECK_STATUS(env, cgam_supercritical_horizon(sp, 2, 1, 3, 0.01, u, true, &h));
+    CHECK_STATUS(env, cgam_supercritical_horizon(sp, 2, 1, 3, 0.01, u, NULL, true, &h));
     assert_true(isinf(h.time) && h.winner == -1 && h.reason);
-    CHECK_STATUS(env, cgam_supercritical_horizon(sp, 0.5, 1, 3, 0.01, u, true, &h));
+    CHECK_STATUS(env, cgam_supercritical_horizon(sp, 0.5, 1, 3, 0.01, u, NULL, true, &h));
     assert_true(isinf(h.time) && strstr(h.reason, "not above"));
     CHECK_STATUS(env, cgam_supercritical_winner(sp, 2, even, NULL, &w)); /* u = 0 */
     assert_int_equal(w.index, -1);
     double *s0 = dense_normals(&rng, 9, 1); /* a start that tells */
     CHECK_STATUS(env, cgam_supercritical_winner(sp, 2, u, s0, &w));
     assert_true(w.index >= 0 && !w.reason && w.gap > 0);
-    CHECK_FAILS(env, CGAM_E_ARG, cgam_supercritical_horizon(sp, 2, 1, 3, 1, s0, true, &h));
-    CHECK_FAILS(env, CGAM_E_ARG, cgam_supercritical_horizon(sp, 2, 0, 3, 0.1, s0, true, &h));
-    CHECK_FAILS(env, CGAM_E_ARG, cgam_supercritical_horizon(sp, 2, 1, -3, 0.1, s0, true, &h));
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_supercritical_horizon(sp, 2, 1, 3, 1, s0, NULL, true, &h));
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_supercritical_horizon(sp, 2, 0, 3, 0.1, s0, NULL, true, &h));
+    CHECK_FAILS(env, CGAM_E_ARG, cgam_supercritical_horizon(sp, 2, 1, -3, 0.1, s0, NULL, true, &h));
     cgam_spectrum_free(sp);
     cgam_bank_free(bank);
 
@@ -186,25 +186,25 @@ TEST(the_horizon_has_a_limit_at_criticality)
     OWNED(cgam_bank) bank = object_bank(env, 12, 4, Z);
     OWNED(cgam_spectrum) sp = object_spectrum(env, bank);
     cgam_horizon at, near, far;
-    CHECK_STATUS(env, cgam_supercritical_horizon(sp, 1, 2, 3, 0.05, u, true, &at));
-    CHECK_STATUS(env, cgam_supercritical_horizon(sp, 1 + 1e-8, 2, 3, 0.05, u, true, &near));
-    CHECK_STATUS(env, cgam_supercritical_horizon(sp, 1.5, 2, 3, 0.05, u, true, &far));
+    CHECK_STATUS(env, cgam_supercritical_horizon(sp, 1, 2, 3, 0.05, u, NULL, true, &at));
+    CHECK_STATUS(env, cgam_supercritical_horizon(sp, 1 + 1e-8, 2, 3, 0.05, u, NULL, true, &near));
+    CHECK_STATUS(env, cgam_supercritical_horizon(sp, 1.5, 2, 3, 0.05, u, NULL, true, &far));
     assert_true(at.winner >= 0 && at.closed_form && at.time > 0);
     CHECK_REL(near.time, at.time, 1e-5);
     assert_true(far.time < at.time);
     double L = log(0.95 * 11 / 0.05);
     CHECK_REL(at.time, 2 * (L + 3 * at.rest) / (3 * at.gap), 1e-12);
-    CHECK_STATUS(env, cgam_supercritical_horizon(sp, 1, 2, 3, 0.05, u, false, &near));
+    CHECK_STATUS(env, cgam_supercritical_horizon(sp, 1, 2, 3, 0.05, u, NULL, false, &near));
     CHECK_CLOSE(near.rest, 0, 0);
     CHECK_REL(near.time, 2 * L / (3 * at.gap), 1e-12);
     static const double needs[] = {2, 0.5, 0.01, -0.5}; /* L + 3 rest */
     for (int k = 0; k < 4; k++) {
         double delta = 11 / (11 + exp(needs[k] - 3 * at.rest));
-        CHECK_STATUS(env, cgam_supercritical_horizon(sp, 1, 2, 3, delta, u, true, &near));
+        CHECK_STATUS(env, cgam_supercritical_horizon(sp, 1, 2, 3, delta, u, NULL, true, &near));
         CHECK_CLOSE(near.time, 2 * fmax(needs[k], 0) / (3 * at.gap), 1e-9);
     }
     /* 1 - delta below 1/n is met at once */
-    CHECK_STATUS(env, cgam_supercritical_horizon(sp, 1.5, 2, 3, 0.95, u, false, &near));
+    CHECK_STATUS(env, cgam_supercritical_horizon(sp, 1.5, 2, 3, 0.95, u, NULL, false, &near));
     CHECK_CLOSE(near.time, 0, 0);
     dense_reset();
 }
