@@ -46,7 +46,7 @@ CGAM_API extern const char *const cgam_end_words[];
 
 /* How much of a result is proved. Levels change only certificates: the answer has the same bits. USUAL costs at most
  * a quarter of the recall. FULL also computes the expensive certificates: alpha_crit, eigenvalues, a search for a
- * second fixed point. NONE proves nothing: bounds are NAN, unique is -1, p_lower_bound is an estimate, and `end` is
+ * second fixed point. NONE proves nothing: bounds are NAN, unique and stable are -1, p_lower_bound is an estimate, and `end` is
  * what the iteration observed. With opts.fast, NONE is treated as USUAL, because p is then a proved interval. */
 typedef enum cgam_certify {
     CGAM_CERTIFY_USUAL, /* 0, and FULL is 1, so that a bool can be assigned */
@@ -152,10 +152,19 @@ typedef struct cgam_result {
     bool fold_margin_exact, fold_margin_proved; /* exact: to 1e-9 max(1, |fold_margin|) */
     double p_error; /* bound of |p - p*|_2, NAN if there is none; mode coupled */
     bool p_error_proved;
+    int stable; /* 1: the fixed point of gates and retrieval is asymptotically stable, for all time constants;
+                   0: it is not; -1 undecided (docs/theorems/stability.md). Mode first: of s = A^-1 u,
+                   r = b + lambda s, without feedback. Mode flow: with the query where it is free */
+    bool stable_proved;
     double
         local_contraction; /* at least the largest eigenvalue of beta lambda^2 A^-1 (diag p - pp') at the
                                  p returned */
     bool local_contraction_proved;
+    double
+        readout_error_bound; /* |Z'p - zeta| of the focus is at most this: 2 max|zeta| (1 - p), for p of the exact
+                                scores, and at the fixed point where p_error is proved; NAN for the ghost. The
+                                readout as computed has its rounding error besides */
+    bool readout_error_bound_proved;
     double
         readout_left_out; /* bound of the weight of the rows that sums and readout skip, at most 2^-54:
                                 the error of the readout is at most this times max |zeta| */

@@ -28,6 +28,17 @@ typedef struct cgam_gaps {
 CGAM_API cgam_gaps cgam_separation_gaps(int64_t n, const double *b, const double *s, double lambda,
                                         int64_t mu);
 
+/* ---- Stability and readout (docs/theorems/stability.md) ----------------------------------- */
+/* Lower bounds of the smallest eigenvalue of the energy's Hessian at a fixed point of the coupled recall where one
+ * memory has probability p or more. Above 0 the fixed point is asymptotically stable, for all time constants. Not
+ * widened by their rounding. With query and context held: eta_min - 2 lambda^2 beta p (1 - p), p at least 1/2. */
+CGAM_API double cgam_stability_margin(double eta_min, double beta, double lambda, double p);
+/* With a free query: min(eta_min, 1) - beta (1 - p) (2 lambda^2 + 4 norm_max^2). */
+CGAM_API double cgam_stability_margin_free_query(double eta_min, double beta, double lambda,
+                                                 double norm_max, double p);
+/* |Z'p - zeta_mu| <= 2 norm_max (1 - P(mu)), with the logistic bound of P(mu) for this gap, norm_max = max |zeta|. */
+CGAM_API double cgam_readout_bound(int64_t n, double beta, double gap, double norm_max);
+
 /* ---- Criticality of the gates (lambda = 0) ------------------------------------------------ */
 typedef struct cgam_winner {
     int64_t index;      /* argmax of P_min w; -1: no winner, see reason */

@@ -50,7 +50,10 @@ class Shown:
         return f"<table><caption>{type(self).__name__}</caption>{rows}</table>"
 
 
-_CERTIFICATES = ("p_lower_bound", "contraction", "local_contraction", "fold_margin", "p_error", "unique")
+_CERTIFICATES = ("p_lower_bound", "contraction", "local_contraction", "fold_margin", "p_error", "unique", "stable",
+                 "readout_error_bound")
+_DECIDED = ("unique", "stable")  # 1, 0, or -1 where undecided
+_ANSWERS = np.array([False, True, None], dtype=object)  # by that number
 
 
 def _with_results(cls: Type[_T]) -> Type[_T]:
@@ -64,7 +67,7 @@ class Recall(Shown):
     """One query's answer: the fields of cgam_result as attributes (winner, p, gap, unique, p_from, ..).
 
     `cgam.fields("result")` describes them. NaN marks a value that is undefined or was not computed; winner is None if
-    no memory wins, unique is None if undecided."""
+    no memory wins, unique and stable are None if undecided."""
 
     top_index: NDArray[np.int64]  #: (k,) most probable first
     top_p: Array  #: (k,)
@@ -127,7 +130,7 @@ class Recall(Shown):
 class Recalls(Shown):
     """The answers of many queries: the fields of Recall as arrays (B,); `recalls[i]` is one Recall.
 
-    `unique` is 1 proved, 0 two fixed points were found, -1 undecided; `winner` is -1 where no memory wins."""
+    `unique` and `stable` are arrays of True, False and, where undecided, None; `winner` is -1 where no memory wins."""
 
     results: NDArray[Any]  #: (B,) structured, a field for each number of Recall
     top_index: NDArray[np.int64]  #: (B, k)
@@ -158,7 +161,7 @@ class Recalls(Shown):
         return {
             name: self.results[name + "_proved"]
             for name in _CERTIFICATES
-            if np.any(self.results[name] >= 0 if name == "unique" else np.isfinite(self.results[name]))
+            if np.any(self.results[name] >= 0 if name in _DECIDED else np.isfinite(self.results[name]))
         }
 
     def __len__(self) -> int:
@@ -170,13 +173,14 @@ class Recalls(Shown):
         values: NDArray[Any] = self.results[name]
         if name == "end":
             values = np.array(_END_NAMES)[values]
-        return values
+        return _ANSWERS[values] if name in _DECIDED else values
 
     def __getitem__(self, i: int) -> Recall:
         row = self.results[i]
         fields = {name: row[name].item() for name in _NUMBERS}
         fields["end"] = _END_NAMES[fields["end"]]
-        fields["unique"] = None if fields["unique"] < 0 else bool(fields["unique"])
+        for name in _DECIDED:
+            fields[name] = _ANSWERS[fields[name]]
         fields["winner"] = None if fields["winner"] < 0 else fields["winner"]
         fields["_names"] = self.names
         for name in ("top_index", "top_p", "top_log_p", "p_all", "s", "r", "readout"):

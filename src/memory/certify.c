@@ -42,8 +42,8 @@ static double bound_below(int64_t n, double beta, double gap, double off)
     return fmax(cgam_below(value * (1 - (16 + 2 * fmax(x, 0)) * CGAM_U) - 4 * CGAM_TINY), 0);
 }
 
-/* A score that is off by `scores` moves the gap by twice that. */
-static void lower_bound(const cgam_recall *plan, double scores, cgam_result *out)
+/* A score that is off by `scores` moves the gap by twice that; p is off by p_off. */
+static void lower_bound(const cgam_recall *plan, double scores, double p_off, cgam_result *out)
 {
     int64_t n = cgam_recall_rivals(plan);
     double off = 2 * scores * CGAM_SLACK;
@@ -56,6 +56,7 @@ static void lower_bound(const cgam_recall *plan, double scores, cgam_result *out
                                  : bound_below(n, plan->opts.beta, out->gap, off);
     out->exact = cgam_recall_sparse(plan) && out->p_lower_bound_proved && out->p_lower_bound == 1;
     if (isnan(out->p_lower_bound)) out->p_lower_bound_proved = false;
+    cgam_bound_readout(plan, scores, p_off, out);
 }
 
 /* An upper bound of |diag p - pp'|, and the numbers it is made of. p has a relative error of at most doubt->weights,
@@ -79,7 +80,8 @@ void cgam_bound_freely(const cgam_recall *plan, double spread, double largest,
     /* diag p - pp' <= diag p as well, which is better when p is flat */
     double least = covariance(cgam_recall_rivals(plan), spread, largest, doubt, &rows);
     if (cgam_recall_sparse(plan)) least = rows = 1;
-    lower_bound(plan, doubt->scores, out);
+    double p_off = doubt->weights <= 1 ? out->p * expm1(doubt->weights) + doubt->sum : 1;
+    lower_bound(plan, doubt->scores, p_off * CGAM_SLACK, out);
     out->contraction = cgam_contraction(2 * cgam_recall_lipschitz(plan) * o->beta, o->lambda, eta);
     /* divide by eta first: the product may underflow */
     out->local_contraction =
@@ -95,6 +97,7 @@ void cgam_bound_freely(const cgam_recall *plan, double spread, double largest,
     out->fold_margin = o->lambda == 0 ? eta : cgam_below(eta - take);
     out->fold_margin_proved = isfinite(out->fold_margin);
     if (!out->fold_margin_proved) out->fold_margin = NAN;
+    cgam_bound_stability(plan, out);
 }
 
 void cgam_result_bare(const cgam_recall *plan, cgam_result *out)
@@ -105,6 +108,8 @@ void cgam_result_bare(const cgam_recall *plan, cgam_result *out)
                         .fold_margin = NAN,
                         .local_contraction = NAN,
                         .p_error = NAN,
+                        .stable = -1,
+                        .readout_error_bound = NAN,
                         .p_lower_bound = out->p_lower_bound};
     cgam_result_take_proofs(&none, out);
 }
@@ -125,6 +130,10 @@ void cgam_result_take_proofs(const cgam_result *from, cgam_result *out)
     out->local_contraction_proved = from->local_contraction_proved;
     out->p_error = from->p_error;
     out->p_error_proved = from->p_error_proved;
+    out->stable = from->stable;
+    out->stable_proved = from->stable_proved;
+    out->readout_error_bound = from->readout_error_bound;
+    out->readout_error_bound_proved = from->readout_error_bound_proved;
 }
 
 /* r_i = <zeta_i, q> + lambda <zeta_i, c> without rounding. Mode first at alpha = 0, or without context. */
@@ -173,6 +182,7 @@ static cgam_status check_exact_margin(const cgam_recall *plan, const cgam_settle
     if (status != CGAM_OK || !exact || close > 0) return status;
     out->exact = out->p_lower_bound_proved = true;
     out->p_lower_bound = 1;
+    cgam_bound_readout(plan, 0, 0, out);
     return CGAM_OK;
 }
 
@@ -242,7 +252,7 @@ static void bound_error(const cgam_recall *plan, const cgam_settled *m, const cg
     out->p_error_proved = isfinite(bound);
     if (out->p_error_proved) { /* no two p are further apart than sqrt 2 */
         out->p_error = fmin(cgam_widened(bound, 16 * CGAM_U), cgam_above(sqrt(2)));
-        lower_bound(plan, doubt->scores + o->lambda * gates * CGAM_SLACK, out);
+        lower_bound(plan, doubt->scores + o->lambda * gates * CGAM_SLACK, out->p_error, out);
     } else if (m->trace.rate > 0 && m->trace.rate < 1) {
         out->p_error = m->trace.rate / (1 - m->trace.rate) * (m->trace.change_norm + doubt->p);
     }
@@ -301,6 +311,7 @@ bool cgam_bound_coupled(const cgam_recall *plan, const cgam_settled *m, const cg
         !(m->trace.energy_rise <= energy_doubt(plan, m, doubt)) || !isfinite(m->trace.energy_end);
     bool settled = out->end == CGAM_END_CONVERGED, moves = !(doubt->moves <= still);
     if (settled && (rose || (isfinite(doubt->gradient) && moves))) out->end = CGAM_END_STALLED;
+    cgam_bound_stability(plan, out);
     return !isfinite(doubt->gradient) || (settled && (rose || moves));
 }
 
@@ -410,7 +421,8 @@ cgam_status cgam_settled_bounds(const cgam_recall *plan, const cgam_settled *m, 
     out->p_error = NAN;
     if (m->trace.end == CGAM_END_DIVERGED) {
         out->p_lower_bound = out->contraction = out->fold_margin = out->local_contraction = NAN;
-        out->unique = -1;
+        out->readout_error_bound = NAN;
+        out->unique = out->stable = -1;
         return CGAM_OK;
     }
     bool measure = (coupled && (cgam_recall_full(plan) || !(m->together || m->followed))) ||
@@ -437,6 +449,7 @@ cgam_status cgam_settled_bounds(const cgam_recall *plan, const cgam_settled *m, 
     out->score_error = o->fast ? doubt.scores : NAN;
     if (cgam_recall_full(plan) && plan->gate->A) /* conjugate gradients have no factors for it */
         status = certify_coupled(plan, m, &doubt, out);
+    cgam_bound_stability(plan, out);
     if (status != CGAM_OK || !coupled) return status;
     cgam_end end = out->end;
     bool open = cgam_bound_coupled(plan, m, &doubt, out);

@@ -63,6 +63,11 @@ bool cgam_bound_coupled(const cgam_recall *plan, const cgam_settled *m, const cg
                         cgam_result *out);
 /* Sets every certificate to "not proved"; p_lower_bound is an estimate. */
 void cgam_result_bare(const cgam_recall *plan, cgam_result *out);
+/* Sets readout_error_bound, from p_lower_bound or p, whichever says more: scores are off by at most `scores`, p by p_off.
+ * (theory_stability.c) */
+void cgam_bound_readout(const cgam_recall *plan, double scores, double p_off, cgam_result *out);
+/* Sets stable, from the certificates that the result has. (theory_stability.c) */
+void cgam_bound_stability(const cgam_recall *plan, cgam_result *out);
 /* Copies the certificates of another result of the same query. */
 void cgam_result_take_proofs(const cgam_result *from, cgam_result *out);
 /* Contraction, uniqueness, fold margin, errors: the free bounds, or all with opts.certify FULL. Clears `converged` if

@@ -148,6 +148,8 @@ void cgam_result_fill(const cgam_recall *plan, const cgam_summary *x, const cgam
         .energy_end = trace->energy_end,
         .energy_rise = trace->energy_rise,
         .p_error = NAN,
+        .stable = -1,
+        .readout_error_bound = NAN,
         .p_none = x->p_none,
         .p_from = NAN,
         .p_to = NAN,

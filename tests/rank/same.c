@@ -72,7 +72,8 @@ static void same_result(const cgam_result *a, const cgam_result *b)
 #define NUMBER(x) check(memcmp(&a->x, &b->x, sizeof a->x) == 0, #x)
     NUMBER(winner), NUMBER(focus), NUMBER(focus_rank), NUMBER(p), NUMBER(log_p);
     NUMBER(neff_entropy), NUMBER(neff_ipr), NUMBER(gap), NUMBER(gap_raw), NUMBER(gap_gate);
-    NUMBER(p_lower_bound), NUMBER(p_lower_bound_proved), NUMBER(iterations), NUMBER(newton_steps);
+    NUMBER(p_lower_bound), NUMBER(p_lower_bound_proved), NUMBER(stable), NUMBER(stable_proved),
+        NUMBER(readout_error_bound), NUMBER(iterations), NUMBER(newton_steps);
     NUMBER(end), NUMBER(change), NUMBER(energy_start), NUMBER(energy_end), NUMBER(energy_rise);
     NUMBER(contraction), NUMBER(contraction_proved), NUMBER(unique), NUMBER(unique_proved);
     NUMBER(fold_margin), NUMBER(fold_margin_exact), NUMBER(fold_margin_proved), NUMBER(p_error);

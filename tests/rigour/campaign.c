@@ -78,6 +78,11 @@ static void spoil(int what, cgam_gate_info *g, int64_t queries, answer *answers)
         if (what == SCORE_ERROR) r->score_error *= 0.01;
         if (what == SHARES) r->gap_raw = higher(r->gap_raw);
         if (what == GRADIENT) answers[k].db_error *= 1e-6, answers[k].du_error *= 1e-6;
+        if (what == STABLE && r->fold_margin < 0 && r->fold_margin_exact) {
+            r->stable = 1;
+            r->stable_proved = true;
+        }
+        if (what == READOUT_ERROR) r->readout_error_bound *= 0.1;
     }
 }
 

@@ -90,6 +90,8 @@ typedef enum claim {
     SCORE_ERROR,
     SHARES, /* p is one, and gaps are those of double */
     GRADIENT,
+    STABLE, /* or proved not to be */
+    READOUT_ERROR,
     CLAIMS
 } claim;
 extern const char *const claim_names[CLAIMS];

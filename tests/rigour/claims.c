@@ -208,6 +208,44 @@ static verdict decide_local(court *c, const answer *a)
     return is;
 }
 
+/* Is the Hessian of the energy at the fixed point not indefinite, or not positive? Mode first has A for it. */
+static verdict decide_stable(court *c, const answer *a)
+{
+    bool unstable = a->result.stable == 0;
+    if (c->x->opts.mode == CGAM_FIRST)
+        return smallest(c, c->one, c->alpha, c->zero, NULL, c->zero, unstable);
+    if (!unstable && curved_most(c, c->one, c->zero) == RIGHT) return RIGHT;
+    if (!couples(c->x) || !court_settled(c, a)) return OPEN;
+    return curved(c, c->one, c->settled, c->zero, unstable);
+}
+
+/* |sum p_i (zeta_i - zeta_focus)| <= bound? */
+static verdict readout_within(court *c, arb_srcptr p, const answer *a)
+{
+    arb_srcptr mine = c->Z + a->result.focus * c->d;
+    arb_zero(c->w);
+    for (slong j = 0; j < c->d; j++) {
+        arb_zero(c->v);
+        for (slong i = 0; i < c->n; i++) {
+            if (i == a->result.focus) continue;
+            arb_sub(c->t, c->Z + i * c->d + j, mine + j, c->prec);
+            arb_addmul(c->v, c->t, p + i, c->prec);
+        }
+        if (c->x->opts.none) arb_submul(c->v, c->ghost, mine + j, c->prec);
+        arb_addmul(c->w, c->v, c->v, c->prec);
+    }
+    arb_sqrtpos(c->t, c->w, c->prec);
+    return at_most(c->t, a->result.readout_error_bound);
+}
+
+static verdict decide_readout(court *c, const answer *a)
+{
+    if (!court_scores(c, a)) return OPEN;
+    verdict is = readout_within(c, c->p, a);
+    if (is != RIGHT || !couples(c->x) || !a->result.p_error_proved) return is;
+    return court_settled(c, a) ? readout_within(c, c->settled, a) : OPEN;
+}
+
 /* p = softmax of the gates of p, about: one plain step. */
 static bool plain_step(court *c, arb_ptr p)
 {
@@ -575,6 +613,8 @@ verdict decide(court *c, const cgam_gate_info *g, int64_t k, const answer *a, cl
     case SCORE_ERROR: return decide_score_error(c, a);
     case SHARES: return decide_shares(c, a);
     case GRADIENT: return decide_gradient(c, a);
+    case STABLE: return decide_stable(c, a);
+    case READOUT_ERROR: return decide_readout(c, a);
     case LAMBDA_MAX: return decide_lambda_max(c, g);
     default: return decide_gate(c, g, what);
     }
@@ -582,7 +622,7 @@ verdict decide(court *c, const cgam_gate_info *g, int64_t k, const answer *a, cl
 
 verdict decide_lost(court *c, const cgam_gate_info *g, int64_t k, const answer *a, claim what)
 {
-    if (what == TWO || what == SEVERAL || what == GRADIENT)
+    if (what == TWO || what == SEVERAL || what == GRADIENT || what == STABLE)
         return WRONG;    /* depends on a search; on p_error, which is judged itself */
     if (what == POINT) { /* not if it is degenerate */
         court_ask(c, k);

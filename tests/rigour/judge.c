@@ -33,7 +33,9 @@ const char *const claim_names[CLAIMS] = {"alpha_crit_bounds",
                                          "p_from, p_to",
                                          "score_error",
                                          "p and gaps",
-                                         "gradient"};
+                                         "gradient",
+                                         "stable",
+                                         "readout_error_bound"};
 
 typedef struct trial {
     const instance *x;
@@ -138,6 +140,9 @@ static void judge_answer(trial *j, int64_t k, const answer *a)
     if (o->entmax > 0) claimed(j, k, a, EXACT, r->exact);
     claimed(j, k, a, SHARES, true);
     if (a->db) claimed(j, k, a, GRADIENT, !isnan(a->db_error));
+    if (r->stable >= 0) claimed(j, k, a, STABLE, r->stable_proved);
+    if (!isnan(r->readout_error_bound))
+        claimed(j, k, a, READOUT_ERROR, r->readout_error_bound_proved);
     if (o->fast) claimed(j, k, a, INTERVAL, true);
     if (o->fast && a->r) claimed(j, k, a, SCORE_ERROR, isfinite(r->score_error));
 }

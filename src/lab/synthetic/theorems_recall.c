@@ -1,5 +1,6 @@
 /* theorems_recall.c: statements about the coupled fixed point, its energy and its certificates. */
 #include "lab/synthetic/theorems.h"
+#include "num/eigen.h"
 
 #include <math.h>
 #include <string.h>
@@ -328,6 +329,77 @@ static cgam_status flow_energy(cgam_case *c, double *margin)
     return status;
 }
 
+/* ---- Stability and readout (theorem 3.1, corollary 3.2) --------------------------------------- */
+/* A lower bound of the largest entry of x, at least 1/2 where that entry is. */
+static double at_least(cgam_case *c, const double *x)
+{
+    double most = 0;
+    for (int64_t i = 0; i < c->n; i++) most = fmax(most, x[i]);
+    return most > 0.5 ? cgam_case_between(c, 0.5, most) : most;
+}
+
+static cgam_status stability(cgam_case *c, double *margin)
+{
+    problem p;
+    double exact = NAN;
+    cgam_status status = problem_open(c, exp(cgam_case_between(c, -3, 2)), &p);
+    cgam_case_chances(c, c->n, c->x[2]);
+    if (status == CGAM_OK)
+        status = cgam_fold_margin(p.gate, p.beta, p.lambda, c->x[2], &exact, NULL);
+    *margin = exact - cgam_stability_margin(p.eta, p.beta, p.lambda, at_least(c, c->x[2]));
+    cgam_gate_free(p.gate);
+    return status;
+}
+
+/* The Hessian of the energy in gates and query: diag(A, I) - beta B'(diag p - pp')B, B = (lambda I, Z). */
+static cgam_status stability_free_query(cgam_case *c, double *margin)
+{
+    enum { SIZE = CGAM_CASE_N + CGAM_CASE_D };
+    problem p;
+    cgam_status status = problem_open(c, exp(cgam_case_between(c, -3, 1)), &p);
+    const int64_t n = c->n, d = c->d, m = n + d;
+    double *share = c->x[2], H[SIZE * SIZE], values[SIZE], B[CGAM_CASE_N * SIZE] = {0}, mean[SIZE];
+    cgam_case_chances(c, n, share);
+    for (int64_t i = 0; i < n; i++) {
+        B[i * m + i] = p.lambda;
+        memcpy(B + i * m + n, c->Z + i * d, (size_t)d * sizeof *B);
+    }
+    memset(mean, 0, sizeof mean);
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t k = 0; k < m; k++) mean[k] += share[i] * B[i * m + k];
+    for (int64_t j = 0; j < m; j++)
+        for (int64_t k = 0; k < m; k++) {
+            double G = 0, C = -mean[j] * mean[k];
+            for (int64_t i = 0; i < n; i++) C += share[i] * B[i * m + j] * B[i * m + k];
+            for (int64_t i = 0; i < d && j < n && k < n; i++)
+                G += c->Z[j * d + i] * c->Z[k * d + i];
+            H[j * m + k] = (j == k) + (j != k ? p.alpha * G : 0) - p.beta * C;
+        }
+    if (status == CGAM_OK) status = cgam_eigen_all(c->env, m, false, H, values);
+    double bound = cgam_stability_margin_free_query(p.eta, p.beta, p.lambda, 1, at_least(c, share));
+    if (status == CGAM_OK) *margin = (values[0] - bound) / (1 + fabs(bound));
+    cgam_gate_free(p.gate);
+    return status;
+}
+
+static cgam_status readout(cgam_case *c, double *margin)
+{
+    double *r = c->x[0], *p = c->x[1], y[CGAM_CASE_D] = {0},
+           beta = exp(cgam_case_between(c, -1, 3));
+    double other = -INFINITY;
+    int64_t mu = cgam_rng_below(&c->rng, c->n);
+    cgam_case_normals(c, c->n, 1, r);
+    for (int64_t i = 0; i < c->n; i++)
+        if (i != mu) other = fmax(other, r[i]);
+    r[mu] = fmax(r[mu], other) + cgam_case_between(c, 0, 2);
+    cgam_trial_softmax(c->n, beta, r, p);
+    for (int64_t i = 0; i < c->n; i++)
+        for (int64_t j = 0; j < c->d; j++) y[j] += p[i] * c->Z[i * c->d + j];
+    double off = cgam_case_distance(c->d, y, c->Z + mu * c->d), share = 2 * (1 - p[mu]);
+    *margin = fmin(share - off, cgam_readout_bound(c->n, beta, r[mu] - other, 1) - share);
+    return CGAM_OK;
+}
+
 const cgam_theorem cgam_theorems_recall[] = {
     {"self-consistent recall", "r* = b + lambda A^-1 u + lambda^2 A^-1 p*", 1e-9,
      .check = decomposition},
@@ -349,6 +421,13 @@ const cgam_theorem cgam_theorems_recall[] = {
      .share = 0.04},
     {"fold margin bound", "exact margin >= eta_min - 2 lambda^2 beta max p(1-p)", 1e-9,
      .check = fold_margin_bound},
+    {"stability", "margin >= eta_min - 2 lambda^2 beta P (1 - P), one p(mu) >= P >= 1/2", 1e-9,
+     .check = stability},
+    {"stability, free query",
+     "margin >= min(eta_min, 1) - beta (1 - P) (2 lambda^2 + 4 M^2), one p(mu) >= P", 1e-9,
+     .check = stability_free_query},
+    {"readout", "|Z'p - zeta_mu| <= 2 M (1 - p(mu)), within the bound by the gap", 1e-12,
+     .check = readout},
     {"free context", "unit memories, W = Z: a free context never settles", 1e-12,
      .check = free_context},
     {.name = NULL},
