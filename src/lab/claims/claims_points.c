@@ -27,6 +27,24 @@ static cgam_outcome flows_rest(const cgam_study *s, cgam_claim *claim, const cha
     return cgam_claim_if(rint(rested) >= starts);
 }
 
+static cgam_outcome loose_flows_rest(const cgam_study *s, cgam_claim *claim, const char *name)
+{
+    (void)name;
+    const cgam_table *t = cgam_study_find(s, "cells");
+    double starts = total(t, "loose"), query = 0, context = 0;
+    double rose = total(t, "query_rose") + total(t, "context_rose");
+    for (int64_t i = 0; i < t->rows; i++) {
+        query += cgam_cell(t, i, "query_rested") * cgam_cell(t, i, "loose");
+        context += cgam_cell(t, i, "context_rested") * cgam_cell(t, i, "loose");
+    }
+    cgam_claim_tell(
+        claim,
+        "%.0f with a free query and %.0f with a free context of %.0f each came to rest, "
+        "%.0f rose; ",
+        rint(query), rint(context), starts, rose);
+    return cgam_claim_if(rint(query) >= starts && rint(context) >= starts && rose == 0);
+}
+
 static cgam_outcome nothing_rises(const cgam_study *s, cgam_claim *claim, const char *name)
 {
     (void)name;
@@ -128,6 +146,7 @@ static cgam_outcome exact_from_the_margin(const cgam_study *s, cgam_claim *claim
 void cgam_claims_points(const cgam_study *const *runs, cgam_claims *c)
 {
     static const cgam_statement convergence[] = {{"flows-converge", flows_rest},
+                                                 {"free-layers-converge", loose_flows_rest},
                                                  {"energies-do-not-rise", nothing_rises},
                                                  {"one-end-where-it-contracts", one_limit},
                                                  {0}};

@@ -5,7 +5,8 @@
  * and the plain iteration begins at the weights of the same retrieval. Counted: flows that come to
  * rest, what they leave of the fixed-point equation, energies that rise, how many different points the
  * starts of one problem end at, whether a flow and an iteration end at the same one, and how long they
- * take. Where the contraction theorem promises one fixed point, several would refute it.
+ * take. Where the contraction theorem promises one fixed point, several would refute it. From every fourth start the
+ * network also flows with a free query, and with a free context over gate weights that leave it a positive margin.
  *
  * A block is one trial; its record has COUNTS numbers for every cell. */
 #include "lab/synthetic/trial.h"
@@ -26,15 +27,20 @@ enum {
     SAME,        /* starts from which both end at one point */
     LIMITS,      /* different points among the ends of flows, and of iterations */
     LIMITS_ITERATED,
-    SPREAD,      /* between the energies of the highest and the lowest end of a flow */
-    TIME,        /* sum over flows that came to rest */
-    STEPS,       /* sum over iterations that converged */
-    CONTRACTION, /* beta lambda^2 / (2 eta_min) */
-    UNIQUE,      /* 1: the contraction theorem promises one fixed point */
-    REFUTED,     /* 1: and there are several */
+    SPREAD,       /* between the energies of the highest and the lowest end of a flow */
+    TIME,         /* sum over flows that came to rest */
+    STEPS,        /* sum over iterations that converged */
+    CONTRACTION,  /* beta lambda^2 / (2 eta_min) */
+    UNIQUE,       /* 1: the contraction theorem promises one fixed point */
+    REFUTED,      /* 1: and there are several */
+    LOOSE,        /* starts of flows with a free layer: */
+    QUERY_RESTED, /* flows with a free query that came to rest, and those whose energy rose; */
+    QUERY_ROSE,
+    CONTEXT_RESTED, /* the same with a free context */
+    CONTEXT_ROSE,
     COUNTS
 };
-enum { ITERATIONS = 20000 };
+enum { ITERATIONS = 20000, LOOSE_EVERY = 4 };
 static const double HORIZON = 1e5, STEADY = 1e-7;
 static const double APART = 1e-4;  /* |p - p'|_2 of different points */
 static const double STILL = 1e-12; /* |p - p'|_2 at which an iteration has converged */
@@ -73,7 +79,8 @@ typedef struct cell {
     double alpha, beta, lambda;
     int64_t at, trial;
     cgam_gate *gate;
-    cgam_net *net;
+    cgam_net *net, *loose; /* loose: its context may be free */
+    double *P;             /* [d, d] of loose, a multiple of the identity */
 } cell;
 
 static double distance(int64_t n, const double *p, const double *q)
@@ -135,25 +142,54 @@ static cgam_status iterate(const cell *c, double *p, double *work, double *recor
     return CGAM_OK;
 }
 
-/* One start, flowing and iterated. */
-static cgam_status run_start(cgam_study *study, const cell *c, int64_t k, room *w, double *record)
+/* The network from start k, with the layer `moves` free; -1: query and context are held. */
+static cgam_status flow_from(cgam_study *study, const cell *c, int64_t k, int moves, double *x,
+                             cgam_flow_report *report)
 {
-    const int64_t n = c->p->n, d = c->p->d;
-    double *flowed = w->flowed + k * n, *iterated = w->iterated + k * n, left = NAN;
-    const cgam_clamp clamps[] = {{.layer = CGAM_NET_CONTEXT, .to = INFINITY},
-                                 {.layer = CGAM_NET_QUERY, .to = INFINITY}};
+    cgam_clamp clamps[2];
     cgam_flow_opts o = cgam_flow_opts_default();
-    cgam_flow_report report;
-    int64_t steps = 0;
     o.t_end = HORIZON;
     o.rtol = 0.1 * STEADY;
     o.atol = 0.01 * o.rtol;
     o.steady = STEADY;
     o.clamps = clamps;
-    o.clamp_count = 2;
+    for (int held = 0; held < 2; held++) {
+        int layer = held ? CGAM_NET_QUERY : CGAM_NET_CONTEXT;
+        if (layer != moves) clamps[o.clamp_count++] = (cgam_clamp){.layer = layer, .to = INFINITY};
+    }
+    start_at(study, c, k, x);
+    return cgam_flow_run(moves == CGAM_NET_CONTEXT ? c->loose : c->net, 1, x, &o, report);
+}
+
+/* The flows of one start with a free layer. */
+static cgam_status run_loose(cgam_study *study, const cell *c, int64_t k, double *x, double *record)
+{
+    static const struct {
+        int layer, counts;
+    } loose[] = {{CGAM_NET_QUERY, QUERY_RESTED}, {CGAM_NET_CONTEXT, CONTEXT_RESTED}};
+    cgam_status status = CGAM_OK;
+    record[LOOSE]++;
+    for (int j = 0; j < 2 && status == CGAM_OK; j++) {
+        cgam_flow_report report;
+        status = flow_from(study, c, k, loose[j].layer, x, &report);
+        record[loose[j].counts] += report.end == CGAM_FLOW_STEADY;
+        record[loose[j].counts + 1] += report.end == CGAM_FLOW_ROSE;
+    }
+    return status;
+}
+
+/* One start, flowing and iterated. */
+static cgam_status run_start(cgam_study *study, const cell *c, int64_t k, room *w, double *record)
+{
+    const int64_t n = c->p->n, d = c->p->d;
+    double *flowed = w->flowed + k * n, *iterated = w->iterated + k * n, left = NAN;
+    cgam_flow_report report;
+    int64_t steps = 0;
+    cgam_status status = CGAM_OK;
+    if (k % LOOSE_EVERY == 0) status = run_loose(study, c, k, w->x, record);
     start_at(study, c, k, w->x);
     cgam_trial_softmax(n, c->beta, w->x + d + n, iterated);
-    cgam_status status = cgam_flow_run(c->net, 1, w->x, &o, &report);
+    if (status == CGAM_OK) status = flow_from(study, c, k, -1, w->x, &report);
     if (status == CGAM_OK) status = iterate(c, iterated, w->work, record, &steps);
     if (status != CGAM_OK) return status;
     cgam_trial_softmax(n, c->beta, w->x + d + n, flowed);
@@ -179,6 +215,28 @@ static cgam_status run_start(cgam_study *study, const cell *c, int64_t k, room *
     return status;
 }
 
+/* Makes the network whose context may be free: P = x I, x^2 half of what leaves the margin at 0. */
+static cgam_status loosen(cgam_study *study, cell *c, cgam_memory_net_opts *net)
+{
+    const int64_t d = c->p->d;
+    double margin = 1;
+    c->P = cgam_zalloc(study->env, (size_t)(d * d), sizeof *c->P);
+    if (!c->P) return cgam_fail_nomem(study->env, "a projection");
+    cgam_status status = cgam_context_margin(c->gate, NULL, d, &margin);
+    for (int64_t j = 0; j < d; j++) c->P[j * d + j] = sqrt(0.5 / (1 - margin));
+    net->P = c->P;
+    net->d_c = d;
+    return status == CGAM_OK ? cgam_memory_net_new(c->p->bank, net, &c->loose) : status;
+}
+
+static void cell_close(cgam_study *study, cell *c)
+{
+    cgam_net_free(c->net);
+    cgam_net_free(c->loose);
+    cgam_free(study->env, c->P);
+    cgam_gate_free(c->gate);
+}
+
 static cgam_status run_cell(cgam_study *study, cell *c, room *w, double *record)
 {
     const int64_t n = c->p->n, starts = study->opts.starts;
@@ -191,6 +249,7 @@ static cgam_status run_cell(cgam_study *study, cell *c, room *w, double *record)
     net.beta = c->beta;
     net.lambda = c->lambda;
     status = cgam_memory_net_new(c->p->bank, &net, &c->net);
+    if (status == CGAM_OK) status = loosen(study, c, &net);
     for (int64_t k = 0; k < starts && status == CGAM_OK; k++) {
         status = run_start(study, c, k, w, record);
         if (isnan(w->energy[k])) continue;
@@ -243,8 +302,7 @@ static cgam_status count_block(cgam_study *study, void *arg, void *opened, int64
         if (cgam_interrupted(study->env))
             status = cgam_fail(study->env, CGAM_E_INTERRUPTED, "stopped on request");
         if (status == CGAM_OK) status = run_cell(study, &c, opened, record + k * COUNTS);
-        cgam_net_free(c.net);
-        cgam_gate_free(c.gate);
+        cell_close(study, &c);
     }
     cgam_problem_close(study, &p);
     return status;
@@ -262,9 +320,11 @@ static cgam_status make_tables(cgam_study *study, void *arg, const cgam_blocks *
         "rose, climbed: flows and steps whose energy rises; same: starts from which both end at one "
         "point; limits: different ends of one problem's starts; spread: between the energies of "
         "its highest and lowest end; unique: problems with one fixed point by theorem; refuted: of "
-        "those, with several ends. Problems in which alpha is not below alpha_crit do not count.",
+        "those, with several ends; loose: every fourth start, from which query_rested and query_rose count flows with a free "
+        "query, context_rested and context_rose: with a free context of positive margin. Problems in which alpha is not below alpha_crit do not count.",
         "alpha,lambda,beta,problems,starts,rested,settled,residual,rose,climbed,same,limits,limits_se,"
-        "limits_iterated,spread,time,iterations,contraction,unique,refuted",
+        "limits_iterated,spread,time,iterations,contraction,unique,refuted,loose,query_rested,query_rose,"
+        "context_rested,context_rose",
         NULL, cells);
     for (int64_t k = 0; k < cells; k++) {
         cgam_moments limits = {0};
@@ -282,12 +342,15 @@ static cgam_status make_tables(cgam_study *study, void *arg, const cgam_blocks *
                        sum[SETTLED] / starts, worst, sum[ROSE], sum[CLIMBED], sum[SAME] / starts,
                        limits.mean, cgam_moments_se(&limits), sum[LIMITS_ITERATED] / problems,
                        sum[SPREAD] / problems, sum[TIME] / sum[RESTED], sum[STEPS] / sum[SETTLED],
-                       sum[CONTRACTION] / problems, sum[UNIQUE], sum[REFUTED]);
+                       sum[CONTRACTION] / problems, sum[UNIQUE], sum[REFUTED], sum[LOOSE],
+                       sum[QUERY_RESTED] / sum[LOOSE], sum[QUERY_ROSE],
+                       sum[CONTEXT_RESTED] / sum[LOOSE], sum[CONTEXT_ROSE]);
     }
     if (study->status == CGAM_OK)
-        cgam_table_put(study->doc, cgam_study_find(study, "cells"), 0, cells,
-                       "alpha,lambda,beta,rested,residual,rose,climbed,same,limits,time,iterations,"
-                       "contraction,unique,refuted");
+        cgam_table_put(
+            study->doc, cgam_study_find(study, "cells"), 0, cells,
+            "alpha,lambda,beta,rested,residual,rose,climbed,same,limits,time,iterations,"
+            "contraction,unique,refuted,query_rested,query_rose,context_rested,context_rose");
     return study->status;
 }
 
@@ -323,8 +386,7 @@ cgam_status cgam_convergence_trial(cgam_study *study, int64_t trial, json_t *doc
         cgam_json_add(one, "alpha=%g lambda=%g beta=%g limits=%jd unique?=%d starts=%p", c.alpha,
                       c.lambda, c.beta, (intmax_t)record[LIMITS], record[UNIQUE] > 0, w.shown);
         json_array_append_new(list, one);
-        cgam_net_free(c.net);
-        cgam_gate_free(c.gate);
+        cell_close(study, &c);
     }
     cgam_json_put(doc, "cells", list);
     cgam_problem_close(study, &p);
