@@ -17,9 +17,9 @@ __all__ = [
     "Bounds", "CoupledCritical", "Fold", "Gaps", "Horizon", "Winner", "attention", "context_margin",
     "contraction", "contraction_lambda_max", "contraction_local", "coupled_critical", "coupled_energy",
     "critical", "dense_energy", "dense_update", "fold", "fold_margin", "hopfield_bounds",
-    "hopfield_energy", "hopfield_settle", "hopfield_update", "retrieval_parts", "separation_bound",
-    "separation_gaps", "separation_threshold", "softmax_norm", "softmax_norm_bound",
-    "supercritical_horizon", "supercritical_winner",
+    "hopfield_energy", "hopfield_settle", "hopfield_update", "readout_bound", "retrieval_parts",
+    "separation_bound", "separation_gaps", "separation_threshold", "softmax_norm",
+    "softmax_norm_bound", "stability_margin", "supercritical_horizon", "supercritical_winner",
 ]
 
 
@@ -33,6 +33,19 @@ def separation_bound(n: int, beta: float, gap: float, *, log: bool = False) -> f
 def separation_threshold(n: int, beta: float, epsilon: float) -> float:
     """The gap that makes the bound 1 - epsilon."""
     return float(_core.separation("threshold", n, beta, epsilon))
+
+
+def stability_margin(eta_min: float, beta: float, lam: float, p: float, *,
+                     free_query: Optional[float] = None) -> float:
+    """Above 0 a fixed point in which one memory has probability p or more is asymptotically stable.
+
+    free_query: the largest norm of a memory if the query moves too; None if the query is held."""
+    return float(_core.stability(eta_min, beta, lam, -1.0 if free_query is None else abs(free_query), p))
+
+
+def readout_bound(n: int, beta: float, gap: float, norm_max: float) -> float:
+    """The readout Z'p is at most this far from the memory whose score leads by gap."""
+    return float(_core.readout_bound(n, beta, gap, norm_max))
 
 
 @dataclasses.dataclass(frozen=True, repr=False)

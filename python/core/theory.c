@@ -38,6 +38,27 @@ static PyObject *separation(PyObject *self, PyObject *args)
                                                : cgam_separation_threshold(n, beta, x));
 }
 
+/* stability(eta_min, beta, lam, norm_max, p) -> margin; norm_max < 0: the query is held */
+static PyObject *stability(PyObject *self, PyObject *args)
+{
+    (void)self;
+    double eta, beta, lambda, most, p;
+    if (!PyArg_ParseTuple(args, "ddddd:stability", &eta, &beta, &lambda, &most, &p)) return NULL;
+    return PyFloat_FromDouble(most < 0
+                                  ? cgam_stability_margin(eta, beta, lambda, p)
+                                  : cgam_stability_margin_free_query(eta, beta, lambda, most, p));
+}
+
+/* readout_bound(n, beta, gap, norm_max) */
+static PyObject *readout_bound(PyObject *self, PyObject *args)
+{
+    (void)self;
+    long long n;
+    double beta, gap, most;
+    if (!PyArg_ParseTuple(args, "Lddd:readout_bound", &n, &beta, &gap, &most)) return NULL;
+    return PyFloat_FromDouble(cgam_readout_bound(n, beta, gap, most));
+}
+
 /* gaps(b, s, lam, mu) -> (gap, raw, gate, sum) */
 static PyObject *gaps(PyObject *self, PyObject *args)
 {
@@ -351,6 +372,8 @@ static PyObject *attention(PyObject *self, PyObject *args)
 
 PyMethodDef theory_methods[] = {
     {"separation", separation, METH_VARARGS, NULL},
+    {"stability", stability, METH_VARARGS, NULL},
+    {"readout_bound", readout_bound, METH_VARARGS, NULL},
     {"gaps", gaps, METH_VARARGS, NULL},
     {"contraction", contraction, METH_VARARGS, NULL},
     {"softmax_norm", softmax_norm, METH_O, NULL},

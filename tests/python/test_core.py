@@ -212,6 +212,8 @@ CALLS = [
     ("separation", lambda w: ("bound", 7, 1.0, 0.5)),
     ("separation", lambda w: ("log", 7, 1.0, 0.5)),
     ("separation", lambda w: ("threshold", 7, 1.0, 0.5)),
+    ("stability", lambda w: (0.8, 5.0, 1.0, -1.0, 0.99)),
+    ("readout_bound", lambda w: (7, 5.0, 2.0, 1.0)),
     ("gaps", lambda w: (w.b, w.s, 0.5, 2)),
     ("contraction", lambda w: (1.0, 0.1, 0.9)),
     ("softmax_norm", lambda w: (w.p,)),

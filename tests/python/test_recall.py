@@ -334,6 +334,9 @@ def test_theory(bank, rng):
     assert t.supercritical_winner(bank.spectrum(), 1.1, Z @ xi).index == -1
     assert t.supercritical_winner(bank.spectrum(), 1.1, x).reason is None
     assert t.supercritical_horizon(bank.spectrum(), 1.1, 2.0, x).time > 0
+    assert t.stability_margin(0.8, 5, 1, 0.99) == pytest.approx(0.8 - 10 * 0.99 * 0.01)
+    assert t.stability_margin(0.8, 5, 1, 0.99, free_query=2) == pytest.approx(0.8 - 0.05 * 18)
+    assert t.readout_bound(81, 5, 2, 3) == pytest.approx(480 * np.exp(-10) / (1 + 80 * np.exp(-10)))
     gaps = t.separation_gaps(x, p, 0.5, int(np.argmax(x)))
     assert gaps.sum <= gaps.gap + 1e-15
     assert np.isnan(t.coupled_critical(bank, 0.5, 2.0).alpha)

@@ -35,7 +35,7 @@ exports() { # LIBRARY VERSION: the names it exports under that version
     nm -D --defined-only --with-symbol-versions "$libdir/$1.so" | awk -v tag="@@$2" '{ n = split($3, x, "@@") } "@@" x[2] == tag && $2 != "A" { print x[1] }' | sort -u
 }
 include=$CGAM_SRC/include/cgam
-core=("$include"/{base,bank,flow,gate,io,net,recall,theory}.h)
+core=("$include"/{base,bank,flow,gate,io,learn,net,recall,theory}.h)
 for library in libcgam libcgam_lm; do
     [ -e "$libdir/$library.so.${version%%.*}" ] || die "no $library.so.${version%%.*}"
     headers=("${core[@]}")
