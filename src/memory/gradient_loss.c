@@ -87,7 +87,7 @@ static cgam_status aim_query(cgam_slope *g, int64_t k, const double *Zdy)
         memcpy(g->h + k * n, g->through + k * n, (size_t)n * sizeof *g->h);
         break;
     case CGAM_LOSS_READOUT:
-        for (int64_t j = 0; j < d; j++) {
+        for (int64_t j = 0; j < d && g->y; j++) {
             double off = g->y[k * d + j] - in->x[at * d + j];
             loss += off * off;
         }
@@ -113,7 +113,7 @@ cgam_status cgam_slope_aim(cgam_slope *g)
         int64_t at = g->from + k;
         double weight = in->weight ? in->weight[at] : 1;
         for (int64_t j = 0; j < d; j++)
-            g->dy[k * d + j] = weight * (g->opts->loss == CGAM_LOSS_READOUT
+            g->dy[k * d + j] = weight * (g->opts->loss == CGAM_LOSS_READOUT && g->y
                                              ? 2 * (g->y[k * d + j] - in->x[at * d + j])
                                              : in->dy[at * d + j]);
     }

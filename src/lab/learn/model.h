@@ -27,12 +27,12 @@ typedef struct cgam_model {
 } cgam_model;
 
 /* x0 [params] is allocated: the start. Free with cgam_model_free also after a failure. */
-cgam_status cgam_model_new(const cgam_bank *bank, const cgam_memory_fit_opts *opts, cgam_model *out,
+cgam_status cgam_model_new(const cgam_bank *bank, const cgam_memory_fit_opts *o, cgam_model *m,
                            double **x0);
-void cgam_model_free(cgam_model *model);
-void cgam_model_take(cgam_model *model, const double *x);
-/* gradient [params] from dP, dW, dZ and the numbers, at the x that was taken last. */
-void cgam_model_pull(const cgam_model *model, const double *x, double *gradient);
-cgam_status cgam_model_write(const cgam_model *model, const char *path);
+void cgam_model_free(cgam_model *m);
+void cgam_model_take(cgam_model *m, const double *x);
+/* g [params] from dP, dW, dZ and the numbers, at the x that was taken last. */
+void cgam_model_pull(const cgam_model *m, const double *x, double *g);
+cgam_status cgam_model_write(const cgam_model *m, const char *path);
 
 #endif

@@ -71,7 +71,7 @@ static cgam_status run_epoch(adam *a, int64_t epoch, double *loss)
     return CGAM_OK;
 }
 
-cgam_status cgam_train_adam(cgam_training *t, double *x)
+cgam_status cgam_train_adam(cgam_training *t, const double *start)
 {
     int64_t params = t->of->params, size = LOSSES + 3 * params;
     int64_t batches = (t->split->train + t->opts.batch - 1) / t->opts.batch;
@@ -84,7 +84,7 @@ cgam_status cgam_train_adam(cgam_training *t, double *x)
         a.x = a.state + LOSSES;
         a.m = a.x + params;
         a.v = a.m + params;
-        memcpy(a.x, x, (size_t)params * sizeof *x);
+        memcpy(a.x, start, (size_t)params * sizeof *start);
     }
     for (int64_t e = 0; e < t->opts.epochs && status == CGAM_OK && !ends; e++) {
         double *l = a.state;

@@ -70,7 +70,7 @@ static int after_step(void *user, const lbfgsfloatval_t *x, const lbfgsfloatval_
     return job->status != CGAM_OK || job->ends; /* nonzero stops */
 }
 
-cgam_status cgam_train_lbfgs(cgam_training *t, double *start)
+cgam_status cgam_train_lbfgs(cgam_training *t, const double *start)
 {
     int n = (int)t->of->params;
     descent job = {.t = t};

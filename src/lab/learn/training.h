@@ -45,7 +45,7 @@ cgam_status cgam_training_note(cgam_training *t, const double *x, double total,
 /* Reports progress: `epochs` done, a fraction allowed, and the loss. */
 void cgam_training_show(const cgam_training *t, double epochs, double loss);
 
-cgam_status cgam_train_lbfgs(cgam_training *t, double *x);
-cgam_status cgam_train_adam(cgam_training *t, double *x);
+cgam_status cgam_train_lbfgs(cgam_training *t, const double *start);
+cgam_status cgam_train_adam(cgam_training *t, const double *start);
 
 #endif
