@@ -56,8 +56,8 @@ TEST(nothing_is_left_behind)
     free(bytes);
 }
 
-/* A file gets whole lines, now and then. */
-TEST(a_file_is_told_in_lines)
+/* Reports the first of two moments, then, when another line is due, the second: a file gets that one line. */
+static void expect_line(cgam_progress_at first, cgam_progress_at second, const char *want)
 {
     char text[200] = "";
     FILE *terminal = stderr, *file = tmpfile();
@@ -65,48 +65,37 @@ TEST(a_file_is_told_in_lines)
     cgam_line line;
     stderr = file;
     cgam_progress progress = cgam_line_begin(&line, (cgam_tell){.line = true});
-    cgam_progress_at at = {
-        .phase = "sweep 2/4: states", .done = 1, .total = 4, .unit = "", .seconds_left = 5};
-    progress.report(progress.user, &at); /* too early for a word */
+    progress.report(progress.user, &first); /* too early for a word */
     assert_true(ftell(file) == 0);
     line.said -= 60;
     line.last -= 60;
-    progress.report(progress.user, &at);
+    if (first.all_total > 0) line.all_start -= 600;
+    progress.report(progress.user, &second);
     cgam_line_clear(&line);
     stderr = terminal;
     rewind(file);
     assert_non_null(fgets(text, sizeof text, file));
-    assert_string_equal(text, "sweep 2/4: states: 25%, 5 s left\n");
+    assert_string_equal(text, want);
     assert_null(fgets(text, sizeof text, file));
     fclose(file);
 }
 
-/* Where all phases have a share, that and its time are told, not those of the phase. */
-TEST(all_phases_are_one)
+/* Now and then, and whole. Where all phases have a share, that and its time are told, not those of the phase: 30 of 100 took ten
+ * minutes, so the other 60 take twenty. */
+TEST(a_file_is_told_in_lines)
 {
-    char text[200] = "";
-    FILE *terminal = stderr, *file = tmpfile();
-    assert_non_null(file);
-    cgam_line line;
-    stderr = file;
-    cgam_progress progress = cgam_line_begin(&line, (cgam_tell){.line = true});
-    cgam_progress_at at = {.phase = "neff 1/4: states",
-                           .done = 3,
-                           .total = 4,
-                           .unit = "",
-                           .seconds_left = 5,
-                           .all_done = 10,
-                           .all_total = 100};
-    progress.report(progress.user, &at);
-    line.said -= 60;
-    line.all_start -= 600;
+    cgam_progress_at at = {
+        .phase = "sweep 2/4: states", .done = 1, .total = 4, .unit = "", .seconds_left = 5};
+    expect_line(at, at, "sweep 2/4: states: 25%, 5 s left\n");
+    cgam_progress_at before = {.phase = "neff 1/4: states",
+                               .done = 3,
+                               .total = 4,
+                               .unit = "",
+                               .seconds_left = 5,
+                               .all_done = 10,
+                               .all_total = 100};
+    at = before;
     at.phase = "sweep 2/4: states";
-    at.all_done = 40; /* 30 of 100 took ten minutes, so the other 60 take twenty */
-    progress.report(progress.user, &at);
-    cgam_line_clear(&line);
-    stderr = terminal;
-    rewind(file);
-    assert_non_null(fgets(text, sizeof text, file));
-    assert_string_equal(text, "sweep 2/4: states: 40% of all, 20 min left\n");
-    fclose(file);
+    at.all_done = 40;
+    expect_line(before, at, "sweep 2/4: states: 40% of all, 20 min left\n");
 }
