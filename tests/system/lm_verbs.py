@@ -95,6 +95,41 @@ def accuracies_spread_over_seeds():
     spread = first(doc["spread"])["restricted"]["retrieval"]
     close(spread["mean"], np.mean(x), 1e-12, "mean")
     close(spread["sd"], np.std(x, ddof=1), 1e-7, "sd")
+    check([d["seed"] for d in doc["draws"]] == [1, 2, 3], doc["draws"])
+    check(doc["draws"][0]["sweep"]["shots"] == doc["sweep"]["shots"], "seed 1 is the study's own")
+    for k, name in enumerate(("sweep: retrieval, labels", "neff: largest fall of log N_eff", "probe: best separability")):
+        y = [(first(d["sweep"])["best"]["restricted"]["held_out"], max(d["neff"]["curves"][-1]["log_drop"]),
+              max(d["probe"]["curves"][-1]["separability"]))[k] for d in doc["draws"]]
+        line = [h for h in doc["spread"]["headlines"] if h["name"] == name][-1]
+        close([line["mean"], line["sd"]], [np.mean(y), np.std(y, ddof=1)], 1e-9, name)
+    check(os.path.getsize("seeds/draws.csv") > 0 and not [f for f in os.listdir("seeds") if f.startswith(".")], os.listdir("seeds"))
+
+
+def nulls_stand_beside_what_they_are_nulls_of():
+    """Differences query by query add up to differences of means, and the paper's protocol is that of its options."""
+    doc = ask("lm", "study", *EXACT)
+    own, null = doc["neff"]["curves"][-1], doc["neff"]["nulls"][-1]
+    close(np.add(null["log_drop"], null["drop_behind"]), own["log_drop"], 1e-12, "drops")
+    close(np.add(null["label_mass"], null["mass_behind"]), own["label_mass"], 1e-12, "masses")
+    curves = first(doc["steer"])["curves"]
+    base = first(doc["steer"])["baseline"]["log_p"]
+    random = [np.array(c["log_p"]) for c in curves if c["context"] == "random"]
+    for j, c in enumerate(curves):
+        log_p, right, r = np.array(c["log_p"]), np.array(curves[j % 3]["log_p"]), random[j % 3]
+        close(c["own_fall_right"], right - (log_p + base) / 2, 1e-12, "right facts")
+        if c["context"] == "positive":
+            continue
+        close(c["behind_random"], r - log_p, 1e-12, "behind random")
+        close(c["own_fall_random"], r - (log_p + base) / 2, 1e-12, "random")
+        close(c["random_own_fall"], log_p - (r + base) / 2, 1e-12, "of random")
+    paper = first(doc["sweep"])["paper"]
+    same = first(ask("lm", "sweep", *EXACT, "--in-sample", "--lambda-scale", "absolute"))["best"]
+    for over in ("restricted", "full"):
+        check([paper[over][k] for k in ("context_layer", "query_layer", "lambda", "accuracy")] ==
+              [same[over][k] for k in ("context_layer", "query_layer", "lambda", "accuracy")], (paper, same))
+    probe = doc["probe"]
+    for curve in (probe["curves"][-1], probe["nulls"][-1]):
+        close([np.mean([c == "1" for c in right]) for right in curve["separability_right"]], curve["separability"], 1e-12, "separability")
 
 
 def steering_with_no_coupling_changes_nothing():
@@ -346,7 +381,7 @@ if code == 2 and "libllama" in err:
     print("skipped:", err)
     sys.exit(77)
 for test in (answers_that_cannot_be_told_apart_are_not_measured, templates_and_labels_are_taken_as_they_are, an_index_tells_prompts_apart,
-             accuracies_spread_over_seeds, steering_with_no_coupling_changes_nothing, a_bias_after_the_norm_is_read_on_a_grid,
+             accuracies_spread_over_seeds, nulls_stand_beside_what_they_are_nulls_of, steering_with_no_coupling_changes_nothing, a_bias_after_the_norm_is_read_on_a_grid,
              the_norm_lens_reads_the_exact_steps, models_in_one_store_are_kept_apart, gates_begin_with_the_sweep,
              modes_and_layers_are_the_callers, gates_are_reported, an_injection_compares_as_many_tokens_as_it_needs, a_suite_is_one_table,
              a_fit_from_the_last_layer_is_the_demonstrations, recall_takes_a_projection, several_tasks_are_left_out_in_turn,

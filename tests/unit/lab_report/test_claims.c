@@ -223,7 +223,7 @@ static const struct {
       .left_out = 0.5}},
 };
 
-/* Each claim on so many studies of a world: at 1% it holds for 4 of 400; more than 13 has a chance of 7e-5. */
+/* Each claim on so many studies of a world, its own test alone, whether or not a null then takes the verdict back: at 1% it holds for 4 of 400; more than 13 has a chance of 7e-5. */
 TEST(where_contexts_carry_nothing_no_claim_holds)
 {
     enum { STUDIES = 400, MOST = 13 };
@@ -235,7 +235,8 @@ TEST(where_contexts_carry_nothing_no_claim_holds)
             decide_on(&rng, &empty[which].w);
             heard = heard || claims.count == CLAIMS;
             for (int i = 0; i < claims.count; i++)
-                held[i] += claims.claim[i].verdict == CGAM_HOLDS &&
+                held[i] += (claims.claim[i].verdict == CGAM_HOLDS ||
+                            strstr(claims.claim[i].numbers, "a null passes")) &&
                            !strstr(claims.claim[i].says, "changes no answer");
         }
         assert_true(heard);
