@@ -357,7 +357,7 @@ static bool check_scene(cgam_env *env, scene *s)
 
 static void check_scenes(cgam_env *env, bool coupled)
 {
-    int checked = 0, trials = check_trials(24);
+    int checked = 0, trials = check_trials(16);
     for (int trial = 0; trial < trials; trial++) {
         cgam_rng rng = cgam_rng_stream(17, (uint64_t)trial);
         checked += check_scene(env, scene_draw(&rng, coupled));
