@@ -60,61 +60,42 @@ static cgam_status gates(cgam_lm_study *study, const cgam_args *args, cgam_lm_re
     return cgam_lm_gates(study, &opts, out);
 }
 
-/* The answer is negative if the number at a path of the document is 0, that is, if no query counts. */
-static cgam_status negative_without(cgam_call *call, cgam_status status, int64_t counted)
-{
-    call->negative = status == CGAM_OK && counted == 0;
-    return status;
-}
-
+/* What a part's document says of how many queries count. */
+static int64_t counted(const json_t *doc) { return cgam_json_get_int(doc, "counted"); }
 static int64_t queries_of(const json_t *doc)
 {
     return cgam_json_get_int(json_array_get(json_object_get(doc, "shots"), 0), "queries");
 }
 
-static cgam_status run_neff(cgam_call *call) { return cgam_lm_run(call, CGAM_LM_NEFF, neff); }
-static cgam_status run_probe(cgam_call *call) { return cgam_lm_run(call, CGAM_LM_PROBE, probe); }
+static cgam_status run_part(cgam_call *call);
+#define VERB(name_)                                                                                \
+    {                                                                                              \
+        .name = "lm " #name_, .params = name_##_params, .run = run_part                            \
+    }
+const cgam_verb cgam_verb_lm_neff = VERB(neff), cgam_verb_lm_probe = VERB(probe),
+                cgam_verb_lm_steer = VERB(steer), cgam_verb_lm_sweep = VERB(sweep),
+                cgam_verb_lm_gates = VERB(gates);
 
-static cgam_status run_steer(cgam_call *call)
+static const struct part {
+    const cgam_verb *verb;
+    cgam_lm_part part;
+    cgam_lm_experiment experiment;
+    int64_t (*queries)(const json_t *doc); /* the answer is negative if none counts; NULL: never */
+    bool reported;                         /* with --report */
+} parts[] = {
+    {&cgam_verb_lm_neff, CGAM_LM_NEFF, neff, NULL, false},
+    {&cgam_verb_lm_probe, CGAM_LM_PROBE, probe, NULL, false},
+    {&cgam_verb_lm_steer, CGAM_LM_STEER, steer, counted, false},
+    {&cgam_verb_lm_sweep, CGAM_LM_SWEEP, sweep, queries_of, false},
+    {&cgam_verb_lm_gates, CGAM_LM_GATES, gates, queries_of, true},
+};
+
+static cgam_status run_part(cgam_call *call)
 {
-    cgam_status status = cgam_lm_run(call, CGAM_LM_STEER, steer);
-    return negative_without(call, status, cgam_json_get_int(call->doc, "counted"));
+    const struct part *p = parts;
+    while (p->verb != call->verb) p++;
+    cgam_status status =
+        (p->reported ? cgam_lm_run_reported : cgam_lm_run)(call, p->part, p->experiment);
+    call->negative = status == CGAM_OK && p->queries && p->queries(call->doc) == 0;
+    return status;
 }
-
-static cgam_status run_sweep(cgam_call *call)
-{
-    cgam_status status = cgam_lm_run(call, CGAM_LM_SWEEP, sweep);
-    return negative_without(call, status, queries_of(call->doc));
-}
-
-static cgam_status run_gates(cgam_call *call)
-{
-    cgam_status status = cgam_lm_run_reported(call, CGAM_LM_GATES, gates);
-    return negative_without(call, status, queries_of(call->doc));
-}
-
-const cgam_verb cgam_verb_lm_neff = {
-    .name = "lm neff",
-    .params = neff_params,
-    .run = run_neff,
-};
-const cgam_verb cgam_verb_lm_probe = {
-    .name = "lm probe",
-    .params = probe_params,
-    .run = run_probe,
-};
-const cgam_verb cgam_verb_lm_steer = {
-    .name = "lm steer",
-    .params = steer_params,
-    .run = run_steer,
-};
-const cgam_verb cgam_verb_lm_sweep = {
-    .name = "lm sweep",
-    .params = sweep_params,
-    .run = run_sweep,
-};
-const cgam_verb cgam_verb_lm_gates = {
-    .name = "lm gates",
-    .params = gates_params,
-    .run = run_gates,
-};
