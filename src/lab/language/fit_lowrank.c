@@ -158,7 +158,7 @@ cgam_status cgam_fit_refine(const cgam_lens *lens, const cgam_fit_aim *of, int64
             env, CGAM_E_ARG,
             "iterations must be 0 or more, and the fit at most 1073741823 numbers; not %lld and %lld",
             (long long)iterations, (long long)(2 * half));
-    cgam_train_problem problem = {2 * half, 1, &v, loss_of};
+    cgam_train_problem problem = {.params = 2 * half, .examples = 1, .user = &v, .loss = loss_of};
     cgam_train_opts opts = cgam_train_opts_default();
     cgam_train_split all = {0};
     cgam_trained trained = {0};

@@ -260,7 +260,8 @@ static cgam_status learn(fitting *f, double *x)
     cgam_memory_fit *out = f->out;
     cgam_train_split *s = &out->split;
     cgam_train_opts train = f->opts->train;
-    cgam_train_problem problem = {f->model.params, f->data->queries, f, loss_of};
+    cgam_train_problem problem = {
+        .params = f->model.params, .examples = f->data->queries, .user = f, .loss = loss_of};
     double *centre = NULL;
     /* before: the numbers as given, P, W and Z from x */
     cgam_recall_opts given = f->opts->recall;

@@ -53,6 +53,7 @@ static cgam_status run_epoch(adam *a, int64_t epoch, double *loss)
     int64_t train = t->split->train, most = t->opts.batch;
     double sum = 0;
     shuffle(a, epoch);
+    if (t->of->begin) t->of->begin(t->of->user, epoch + 1);
     for (int64_t at = 0; at < train; at += most) {
         int64_t count = train - at < most ? train - at : most;
         double mean;

@@ -31,6 +31,8 @@ typedef struct cgam_train_problem {
      * with CGAM_E_VALUE. One call at a time, from the thread that trains. */
     cgam_status (*loss)(void *user, const double *x, int64_t count, const int64_t *index,
                         double *loss, double *gradient);
+    /* Called before the first step of an epoch of Adam, which counts from 1; NULL = not called. */
+    void (*begin)(void *user, int64_t epoch);
 } cgam_train_problem;
 
 /* ---- Parts. ----------------------------------------------------------------------------------- */

@@ -83,7 +83,7 @@ static void normal_equations(const points *p, const cgam_train_split *s, double 
 
 static cgam_train_problem problem_of(points *p)
 {
-    return (cgam_train_problem){WIDTH, POINTS, p, squares};
+    return (cgam_train_problem){.params = WIDTH, .examples = POINTS, .user = p, .loss = squares};
 }
 
 static cgam_train_split all_of(cgam_env *env)
@@ -96,7 +96,7 @@ static cgam_train_split all_of(cgam_env *env)
 /* ---- Minima. ---------------------------------------------------------------------------------- */
 TEST_ENV(lbfgs_ends_in_the_valley_of_rosenbrock)
 {
-    cgam_train_problem problem = {2, 1, NULL, rosenbrock};
+    cgam_train_problem problem = {.params = 2, .examples = 1, .loss = rosenbrock};
     cgam_train_split split;
     cgam_trained t;
     double x[2] = {-1.2, 1};
