@@ -9,7 +9,7 @@
 #define CGAM_VERBS_FIRST(X) \
     X(recall) X(bank_pack) X(bank_add) X(bank_put) X(bank_drop) X(bank_show) X(bank_names) X(data_get) \
     X(inspect) X(landscape) X(map) X(fit) \
-    X(net_run) X(net_show) \
+    X(net_run) X(net_show) X(net_train) \
     X(report) X(study)
 #define CGAM_VERBS_REST(X) \
     X(lm_get) X(lm_states) X(lm_lens) X(lm_generate) X(lm_trace) X(lm_vector) X(lm_bank) X(lm_capture) \

@@ -96,6 +96,7 @@ static cgam_status read_gram(draft *d)
     }
     if (status == CGAM_OK)
         status = cgam_net_add_gram(d->net, d->name, d->layers[0], Z, d->gain, diagonal);
+    if (status == CGAM_OK && d->zero_diagonal) d->net->synapse[d->net->synapses - 1].follows = true;
     cgam_free(env, diagonal);
     return status;
 }

@@ -1,6 +1,7 @@
 /* net_value.c: places, members and numbers of a JSON document. */
 #include "lab/net_reader.h"
 
+#include "base/rng.h"
 #include "io/array.h"
 #include "num/rows.h"
 
@@ -301,12 +302,48 @@ static cgam_status read_file(const cgam_reader *r, const cgam_place *at, const c
     return cgam_reader_fail(r, at, CGAM_E_SHAPE, "'%.80s' holds no numbers", file);
 }
 
+/* {"normal": deviation, "shape": [..], "seed": n}: normal numbers, the start of weights that are learned. */
+static cgam_status read_normal(const cgam_reader *r, const cgam_place *at, const json_t *value,
+                               cgam_extract *out)
+{
+    double deviation = 0;
+    const json_t *shape = NULL;
+    int64_t seed = 1;
+    cgam_place here = {at, "shape", 0};
+    cgam_status status =
+        cgam_read_object(r, at, value, NULL, "normal:+! shape:l! seed:i normalize:b", &deviation,
+                         &shape, &seed, &out->normalize);
+    if (status != CGAM_OK) return status;
+    out->ndim = (int)json_array_size(shape);
+    out->size = 1;
+    for (int i = 0; i < out->ndim && i < CGAM_ARRAY_DIMS; i++) {
+        const json_t *size = json_array_get(shape, (size_t)i);
+        out->shape[i] = json_integer_value(size);
+        if (!json_is_integer(size) || out->shape[i] < 1 ||
+            out->shape[i] > (INT64_C(1) << 32) / out->size) /* 32 GiB */
+            return cgam_reader_fail(r, &here, CGAM_E_FORMAT,
+                                    "must be sizes above 0, of at most "
+                                    "2^32 numbers");
+        out->size *= out->shape[i];
+    }
+    if (out->ndim < 1 || out->ndim > CGAM_ARRAY_DIMS)
+        return cgam_reader_fail(r, &here, CGAM_E_FORMAT, "must have 1 to %d sizes",
+                                CGAM_ARRAY_DIMS);
+    out->data = cgam_alloc(r->env, (size_t)out->size, sizeof *out->data);
+    if (!out->data) return cgam_fail_nomem(r->env, "numbers of a network");
+    cgam_rng rng = cgam_rng_stream((uint64_t)seed, 0);
+    for (int64_t i = 0; i < out->size; i++) out->data[i] = deviation * cgam_rng_normal(&rng);
+    return CGAM_OK;
+}
+
 cgam_status cgam_extract_read(const cgam_reader *r, const cgam_place *at, const json_t *value,
                               cgam_extract *out)
 {
     *out = (cgam_extract){0};
     cgam_status status;
-    if (json_is_object(value)) {
+    if (json_object_get(value, "normal")) {
+        status = read_normal(r, at, value, out);
+    } else if (json_is_object(value)) {
         const char *file = NULL;
         const json_t *rows = NULL;
         bool written = json_object_get(value, "rows");

@@ -81,6 +81,14 @@ double *cgam_net_conv_kernels(const cgam_op *op, int64_t *count)
     return C->kernels;
 }
 
+int cgam_net_conv_shape(const cgam_op *op, int64_t *shape)
+{
+    const cgam_conv *c = &((const conv *)op->user)->c;
+    const int64_t sizes[] = {c->out_channels, c->in_channels, c->kernel_height, c->kernel_width};
+    memcpy(shape, sizes, sizeof sizes);
+    return 4;
+}
+
 void cgam_net_conv_slope(const cgam_op *op, int64_t count, double factor, const double *left,
                          int64_t left_step, const double *right, int64_t right_step, double *slope)
 {

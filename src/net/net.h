@@ -137,6 +137,8 @@ bool cgam_op_multiply(const cgam_op *W, bool transposed, int64_t count, const do
                       double *out);
 /* The kernels of a convolution, *count numbers; NULL if the operator is none. */
 double *cgam_net_conv_kernels(const cgam_op *op, int64_t *count);
+/* Fills their shape [out, in, height, width]; returns 4. */
+int cgam_net_conv_shape(const cgam_op *op, int64_t *shape);
 /* slope += factor times the sum over k of the derivatives of left[k]' W right[k] with respect to the kernels. Vectors
  * are `left_step` and `right_step` numbers apart. */
 void cgam_net_conv_slope(const cgam_op *op, int64_t count, double factor, const double *left,

@@ -51,7 +51,7 @@ def make_inputs():
     arrays = {"Z": Z, "Q": Z[[1, 7]] + 0.3 * numbers(2, 5, seed=2), "C": numbers(2, 5, seed=3), "q": Z[4] * 0.8 + Z[2] * 0.3,
               "c": numbers(5, seed=4), "c4": numbers(4, seed=5), "P": numbers(5, 4, seed=6), "W": numbers(12, 4, seed=7),
               "F": F, "FQ": F[[5, 1400]] + 0.4 * numbers(2, 16, seed=8), "keep": np.arange(12) % 3 != 0,
-              "rows": np.array([1, 2, 7, 11]), "t": np.array([3, 0]), "t8": np.arange(8), "one": np.array([[3.0, 4.0]]), "q2": np.array([1.0, 0.0]),
+              "rows": np.array([1, 2, 7, 11]), "t": np.array([3, 0]), "t8": np.arange(8), "l4": 2 * np.eye(4)[[0, 1, 2, 3, 1]], "one": np.array([[3.0, 4.0]]), "q2": np.array([1.0, 0.0]),
               "twice": np.vstack([Z[:4], Z[:4]]), "eye": np.eye(4), "more": numbers(2, 5, seed=9), "two": numbers(2, 5, seed=10),
               "v": numbers(4, 64, seed=11).astype("f4")}
     for name, array in arrays.items():

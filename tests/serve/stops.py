@@ -26,6 +26,8 @@ LONG = {
     "landscape": {"bank": "square", "query": "one", "alpha": 0.1},
     "fit": {"bank": "square", "queries": "many", "contexts": "many", "targets": "targets", "learn": "P", "epochs": 10**6,
             "optimizer": "adam", "patience": 0, "out": "fit.safetensors"},
+    "net train": {"FILE": "denoiser", "data": "square", "clamp": "visible", "read": "visible", "learn": "memories", "steps": 1,
+                  "noise": 0.1, "epochs": 10**6, "patience": 0, "out": "denoised.json"},
     "report": {"scale": 50, "figures": "no", "out": "page"},
     "study separation": {"banks": 512, "out": "separation"},
     "study competition": {"trials": 10**6, "out": "competition"},
@@ -81,7 +83,7 @@ SHORT = {
     "version": "prints a line",
     "serve": "runs until it is stopped: test_stop.py of its clients, test_start.py",
 }
-NOT_OVER_HTTP = ("bank pack", "lm vector", "fit")  # they only write files
+NOT_OVER_HTTP = ("bank pack", "lm vector", "fit", "net train")  # they only write files
 SHOWS_WHAT_IT_HAS = ("lm generate",)        # a stop ends its text, and is no failure
 
 
@@ -111,6 +113,7 @@ class Inputs:
                 np.save(self.path("targets.npy"), np.arange(640))
                 self.files.update(many=self.path("many.npy"), targets=self.path("targets.npy"))
         self.write("net", "net.json", json.dumps(long_net()))
+        self.write("denoiser", "denoiser.json", json.dumps(denoiser(shapes["square"][1])))
         self.data["net"] = long_net()
         if models:
             self.make_models(rng)
@@ -135,6 +138,12 @@ class Inputs:
         subprocess.run([CGAM, "lm", "capture", "--model", slow, "--store", self.files["store"], "--prompts", self.files["few"], "--exact"],
                        check=True, stdout=subprocess.DEVNULL)
         self.data.update(words=self.files["words"], edit={"values": edit.tolist(), "as": "2:add:all:1:{}"})
+
+
+def denoiser(d):
+    return {"format": "cgam-net/1", "layers": [{"name": "visible", "shape": d, "lagrangian": "spherical_norm"}],
+            "synapses": [{"name": "memories", "kind": "hidden", "layers": ["visible"], "lagrangian": "softmax", "beta": 10,
+                          "weights": {"normal": 1, "shape": [300, d], "normalize": True}}]}
 
 
 def long_net():

@@ -56,6 +56,11 @@ static const question questions[] = {
      "land/result.json", 1},
     {"net show", "{\"FILE\": \"net.json\", \"eigen\": 2, \"dot\": \"net.dot\", \"threads\": 1}",
      "net.dot", 1},
+    {"net train",
+     "{\"FILE\": \"net.json\", \"data\": \"Z.csv\", \"clamp\": \"letters\", \"read\": \"letters\", \"learn\": "
+     "[\"memories\", \"letters.beta\"], \"steps\": 2, \"step-size\": 0.05, \"epochs\": 2, \"held-out\": 0.3, "
+     "\"out\": \"learned.json\", \"figure\": \"land\", \"figures\": \"no\", \"threads\": 1}",
+     "learned.json", 1},
     {"demo", "{\"threads\": 1}", NULL, 23},
     {"help", "{\"VERB\": [\"recall\"]}", NULL, 1},
     {"completion", "{\"SHELL\": \"bash\"}", NULL, 1},
@@ -68,8 +73,9 @@ static const question questions[] = {
 /* Takes outputs away; what is there then was there before. An output may be whole where the answer about it was not. */
 static void sweep_up(const char *verb)
 {
-    static const char *const outputs[] = {"p.npy", "r.npy", "packed.safetensors", "net.dot",
-                                          "fit.safetensors"};
+    static const char *const outputs[] = {
+        "p.npy",           "r.npy",        "packed.safetensors", "net.dot",
+        "fit.safetensors", "learned.json", "learned.safetensors"};
     for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++) remove(outputs[i]);
     if ((access("land", F_OK) == 0 || access("study", F_OK) == 0) &&
         system("rm -rf land study") != 0)
