@@ -60,7 +60,7 @@ static void print_claims(FILE *to, const json_t *claims)
     for (size_t i = 0; i < json_array_size(claims); i++) {
         const char *verdict = cgam_json_get_text(json_array_get(claims, i), "verdict");
         count[strcmp(verdict, "holds") == 0 ? 0
-              : verdict[0] == 'h'           ? 1
+              : strstr(verdict, "holds ")   ? 1
               : verdict[0] == 'd'           ? 2
                                             : 3]++;
     }

@@ -10,14 +10,16 @@
 #include "lab/folder.h"
 #include "lab/table.h"
 
-void cgam_claims_state(cgam_claims *c, const cgam_statement *list, int count,
+void cgam_claims_state(cgam_claims *c, const cgam_statement *list, int printed, int count,
                        const cgam_reading *readings)
 {
     cgam_outcome outcomes[CGAM_READINGS];
     const char *under[CGAM_READINGS];
     for (; list->key; list++) {
         cgam_claim *claim = cgam_claim_add(c, list->key);
+        claim->printed = printed;
         for (int i = 0; i < count; i++) {
+            claim->reading = i;
             outcomes[i] = list->decide(readings[i].study, claim, readings[i].name);
             under[i] = readings[i].under;
         }
@@ -37,12 +39,13 @@ void cgam_claims_decide(const cgam_study *const runs[CGAM_RUNS], cgam_claims *ou
     cgam_claims_timescale(runs, out);
     cgam_claims_theorems(runs, out, apart);
     cgam_claims_points(runs, out);
+    cgam_claims_rivals(runs, out);
     cgam_claims_tidy(out);
 }
 
 json_t *cgam_claims_json(const cgam_claims *claims)
 {
-    char verdict[200];
+    char verdict[CGAM_VERDICT_TEXT];
     json_t *list = json_array();
     for (int i = 0; i < claims->count; i++) {
         const cgam_claim *c = &claims->claim[i];
@@ -56,7 +59,7 @@ json_t *cgam_claims_json(const cgam_claims *claims)
 
 cgam_status cgam_claims_write(cgam_env *env, const cgam_claims *claims, const char *folder)
 {
-    char verdict[200];
+    char verdict[CGAM_VERDICT_TEXT];
     cgam_outfile *file;
     cgam_status status = cgam_outfile_in(env, folder, "claims.csv", &file);
     if (status != CGAM_OK) return status;

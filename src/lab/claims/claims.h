@@ -35,18 +35,24 @@ typedef enum cgam_verdict {
     CGAM_HOLDS,
     CGAM_HOLDS_UNDER,
     CGAM_DOES_NOT_HOLD,
-    CGAM_NOT_DECIDED /* too little data */
+    CGAM_NOT_DECIDED /* too little data, or neither shown nor refuted */
 } cgam_verdict;
 enum { CGAM_VERDICTS = CGAM_NOT_DECIDED + 1 };
 
-enum { CGAM_CLAIMS_MAX = 40, CGAM_CLAIM_TEXT = 2000, CGAM_CLAIM_LINE = 400 };
+enum { CGAM_CLAIMS_MAX = 48, CGAM_CLAIM_TEXT = 2000, CGAM_CLAIM_LINE = 400, CGAM_READINGS = 4 };
 
 typedef struct cgam_claim {
     /* "section 3.3, fig. 2a", the statement, and how it is decided */
     char where[CGAM_CLAIM_LINE], says[CGAM_CLAIM_LINE], test[CGAM_CLAIM_LINE];
     cgam_verdict verdict;
-    char under[160]; /* the condition, for CGAM_HOLDS_UNDER */
-    bool on;         /* `under` names the data on which the claim holds, or does not */
+    char under[200];         /* the condition, for CGAM_HOLDS_UNDER: readings that are shown, */
+    char without[200];       /* and those that are refuted */
+    int printed;             /* the reading that stands in the paper, -1 = our choice */
+    bool unprinted, unshown; /* it is refuted; or neither shown nor refuted */
+    bool unshown_all;        /* for CGAM_NOT_DECIDED: there were enough trials */
+    int reading;             /* the one that is being decided */
+    char brief[CGAM_READINGS][80]; /* what refutes it, "10 of 60 steps fall" */
+    bool on;                       /* `under` names the data on which the claim holds, or does not */
     char numbers[CGAM_CLAIM_TEXT]; /* from this run */
     char null[CGAM_CLAIM_TEXT]; /* what the same test says of what carries nothing; "": not run */
 } cgam_claim;
@@ -58,8 +64,10 @@ typedef struct cgam_claims {
 
 /* Decides every claim from the tables of the runs. */
 void cgam_claims_decide(const cgam_study *const runs[CGAM_RUNS], cgam_claims *out);
-/* "holds", "holds under ...", "holds on ...", "does not hold", "does not hold on ...", "not decided by this run", into
- * text[200]. */
+/* "holds", "not as printed (10 of 60 steps fall); holds with ...", "holds with ...; not with ...", "holds on ...",
+ * "does not hold", "does not hold on ...", "not decided: not shown", "not decided by this run" (too few trials), into
+ * text[CGAM_VERDICT_TEXT]. */
+enum { CGAM_VERDICT_TEXT = 700 };
 const char *cgam_verdict_text(const cgam_claim *claim, char *text);
 /* An array with every claim: where, claim, verdict, numbers, test, null. */
 json_t *cgam_claims_json(const cgam_claims *claims);
@@ -83,9 +91,11 @@ cgam_outcome cgam_claim_above(double x, double se, double z);
 cgam_claim *cgam_claim_add(cgam_claims *c, const char *key);
 /* Appends to the row's numbers. Clauses end in "; "; cgam_claims_tidy removes the last one. */
 void cgam_claim_tell(cgam_claim *claim, const char *format, ...) CGAM_PRINTF(2, 3);
-/* Sets the verdict from the outcomes of a claim's readings. The claim holds if all are shown, holds under
- * the shown ones if only some are, does not hold if none is shown and none is open, and is not
- * decided otherwise. names[i] completes "holds under ". */
+/* What refutes the reading that is being decided, in a few words. */
+void cgam_claim_brief(cgam_claim *claim, const char *format, ...) CGAM_PRINTF(2, 3);
+/* Sets the verdict from the outcomes of a claim's readings. The claim holds if all are shown, holds with
+ * the shown ones if only some are, does not hold if all are refuted, and is not decided otherwise: what is not
+ * shown is not refuted. names[i] completes "holds with ". */
 void cgam_claim_decide(cgam_claim *claim, int64_t trials, int readings,
                        const cgam_outcome *outcomes, const char *const *names);
 void cgam_claims_tidy(cgam_claims *out);
@@ -111,9 +121,8 @@ typedef struct cgam_statement {
     cgam_outcome (*decide)(const cgam_study *study, cgam_claim *claim, const char *name);
 } cgam_statement;
 
-enum { CGAM_READINGS = 4 };
-/* A row for each statement of the list, which ends with {0}. */
-void cgam_claims_state(cgam_claims *c, const cgam_statement *list, int count,
+/* A row for each statement of the list, which ends with {0}; `printed` as in cgam_claim. */
+void cgam_claims_state(cgam_claims *c, const cgam_statement *list, int printed, int count,
                        const cgam_reading *readings);
 
 /* ---- The rows of each study: claims_<study>.c ------------------------------------------------ */
@@ -123,6 +132,9 @@ void cgam_claims_competition(const cgam_study *const *runs, cgam_claims *c);
 cgam_outcome cgam_claims_coupled(const cgam_study *const *runs, cgam_claims *c);
 void cgam_claims_timescale(const cgam_study *const *runs, cgam_claims *c);
 void cgam_claims_points(const cgam_study *const *runs, cgam_claims *c);
+void cgam_claims_rivals(const cgam_study *const *runs, cgam_claims *c);
+/* Is the noise range of the gates above that of query mixing? */
+cgam_outcome cgam_claims_range_beats_mixing(const cgam_study *rivals, cgam_claim *claim);
 /* apart: the threshold with feedback is wrong on banks that are not balanced. */
 void cgam_claims_theorems(const cgam_study *const *runs, cgam_claims *c, cgam_outcome apart);
 

@@ -82,6 +82,7 @@ static void saturates_above(const pair *p, cgam_claims *c)
 static void sharp_and_smooth(const pair *p, cgam_claims *c)
 {
     cgam_claim *claim = cgam_claim_add(c, "the-transition-is-sharp");
+    claim->printed = 1; /* t* as it stands, without a cap */
     cgam_claim_tell(
         claim,
         "0.1 at α = %.4f, 1/2 at %.4f, 0.9 at %.4f; without the cap one step of the grid at "
@@ -93,6 +94,7 @@ static void sharp_and_smooth(const pair *p, cgam_claims *c)
     cgam_claim_decide(claim, p->opts->trials, 2, sharp, p->under);
 
     claim = cgam_claim_add(c, "the-transition-is-smooth");
+    claim->printed = 1;
     cgam_claim_tell(
         claim, "largest step %.3f, 0.1 to 0.9 in %.4f; without the cap the largest step is %.3f; ",
         p->step, p->finish - p->start, p->jump);
@@ -105,6 +107,7 @@ static void several_rise(const pair *p, cgam_claims *c)
 {
     const cgam_table *onset = p->onset, *late = p->onset_late;
     cgam_claim *claim = cgam_claim_add(c, "several-memories-rise");
+    claim->printed = 1; /* t* as it stands, without a cap */
     cgam_claim_tell(
         claim,
         "%.1f ± %.1f memories above 1/N, two or more in %.1f%% of the trials; without the cap "

@@ -17,6 +17,14 @@ static double spacing(const cgam_study *s, double lambda, double x)
     return NAN;
 }
 
+/* The alpha of mean peak 1/2 of a lambda. */
+static double crossing(const cgam_table *t, double lambda)
+{
+    for (int64_t k = 0; k < t->rows; k++)
+        if (cgam_cell(t, k, "lambda") == lambda) return cgam_cell(t, k, "alpha_half");
+    return NAN;
+}
+
 /* The threshold of row k and its standard error. */
 static double threshold(const cgam_study *s, int64_t k, double *se)
 {
@@ -65,7 +73,8 @@ cgam_outcome cgam_claims_coupled(const cgam_study *const *runs, cgam_claims *c)
 {
     const cgam_study *s = runs[CGAM_RUN_COUPLED];
     const cgam_table *t = cgam_study_find(s, "thresholds");
-    int64_t trials = s->opts.trials, steps = t->rows - 1, counted = 0, folds = 0;
+    int64_t trials = s->opts.trials, steps = t->rows - 1, counted = 0, folds = 0, coarses = 0;
+    double coarse[CGAM_STUDY_LAMBDAS_MAX];
     cgam_outcome apart = CGAM_SHOWN, folded = CGAM_SHOWN;
     moves_left(s, c);
     for (int64_t k = 1; k <= steps; k++) counted += !isnan(cgam_cell(t, k, "alpha_theory"));
@@ -82,6 +91,9 @@ cgam_outcome cgam_claims_coupled(const cgam_study *const *runs, cgam_claims *c)
         cgam_outcome one = off > z * hypot(se, median_se(t, k)) ? CGAM_REFUTED
                            : 10 * off < gap                     ? CGAM_SHOWN
                                                                 : CGAM_OPEN;
+        /* a tenth of the distance to the theorem is less than the grid can tell: open, however near the fold is */
+        if (one == CGAM_OPEN && z * spacing(s, lambda, half) > 0.1 * gap)
+            coarse[coarses++] = lambda;
         folded = cgam_claim_both(folded, one);
         folds += one == CGAM_SHOWN;
         cgam_claim_tell(claim, "λ = %g: %.3f, theorem %.3f; ", lambda, half, theory);
@@ -95,6 +107,9 @@ cgam_outcome cgam_claims_coupled(const cgam_study *const *runs, cgam_claims *c)
             cgam_claim_tell(claim, "; λ = %g: fold %.4f (%.4f to %.4f)", cgam_cell(t, k, "lambda"),
                             cgam_cell(t, k, "fold_median"), cgam_cell(t, k, "fold_q25"),
                             cgam_cell(t, k, "fold_q75"));
+    for (int64_t k = 0; k < coarses; k++)
+        cgam_claim_tell(claim, "; at λ = %g the grid is too coarse to decide (spacing %.4f)",
+                        coarse[k], sqrt(12) * spacing(s, coarse[k], crossing(t, coarse[k])));
     cgam_claim_decide_one(claim, trials, counted > 0 ? folded : CGAM_OPEN);
     return trials < CGAM_CLAIM_TRIALS ? CGAM_OPEN : apart;
 }

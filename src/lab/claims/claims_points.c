@@ -160,7 +160,7 @@ void cgam_claims_points(const cgam_study *const *runs, cgam_claims *c)
         {runs[CGAM_RUN_SPARSE_COUPLED], "mode coupled", "self-consistent recall"}};
     const cgam_reading flows = {runs[CGAM_RUN_CONVERGENCE], NULL, NULL};
     const cgam_reading slow = {runs[CGAM_RUN_ANNEALING], NULL, NULL};
-    cgam_claims_state(c, convergence, 1, &flows);
-    cgam_claims_state(c, annealing, 1, &slow);
-    cgam_claims_state(c, sparse, 2, few);
+    cgam_claims_state(c, convergence, -1, 1, &flows);
+    cgam_claims_state(c, annealing, -1, 1, &slow);
+    cgam_claims_state(c, sparse, -1, 2, few);
 }

@@ -51,6 +51,8 @@ void cgam_claims_theorems(const cgam_study *const *runs, cgam_claims *c, cgam_ou
         /* is it false without the condition? then there are cases that show it */
         bool needed = list[i].checks == lambda ? apart == CGAM_SHOWN : without > 0;
         cgam_outcome readings[] = {fine, list[i].under && needed ? CGAM_REFUTED : fine};
-        cgam_claim_decide(claim, CGAM_CLAIM_TRIALS, 2, readings, &list[i].under);
+        const char *const names[] = {list[i].under, "every input and bank"};
+        claim->printed = 1;
+        cgam_claim_decide(claim, CGAM_CLAIM_TRIALS, 2, readings, names);
     }
 }

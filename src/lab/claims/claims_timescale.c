@@ -22,6 +22,8 @@ static cgam_outcome accuracy_rises(const cgam_study *s, cgam_claim *claim, const
     double z = gained + lost > 0 ? (gained - lost) / sqrt(gained + lost) : 0;
     cgam_claim_tell(claim, "%s: %.3f → %.3f (z = %.1f); ", name, cgam_cell(t, 0, "accuracy"),
                     cgam_cell(t, last, "accuracy"), z);
+    cgam_claim_brief(claim, "%.3f → %.3f", cgam_cell(t, 0, "accuracy"),
+                     cgam_cell(t, last, "accuracy"));
     return cgam_claim_above(z, 1, cgam_claim_limit(1));
 }
 
@@ -34,5 +36,5 @@ void cgam_claims_timescale(const cgam_study *const *runs, cgam_claims *c)
     static const cgam_statement list[] = {{"context-settles-before-retrieval", gates_settle_first},
                                           {"gates-that-settle-first-precondition", accuracy_rises},
                                           {0}};
-    cgam_claims_state(c, list, 3, readings);
+    cgam_claims_state(c, list, -1, 3, readings);
 }

@@ -126,7 +126,7 @@ static const cgam_study_param table[] = {
      LIST(0, 0.25, 0.5, 0.75, 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8), .most = GRID},
     {ROW("lambda", RIVALS, LIST, lambda, 0, 0, 1e3, "couplings that the mechanisms choose from",
          NULL),
-     LIST(0.5, 1, 2, 4, 8, 16, 32, 64), .most = 16},
+     LIST(0, 0.5, 1, 2, 4, 8, 16, 32, 64), .most = 16},
     {ROW("load", CAP, LIST, load, 0, 0, 1e6, "memories per dimension, N/d; 0 = all rows of --bank",
          NULL),
      LIST(0.5, 1, 2, 4, 8, 16, 32, 64, 128), .most = GRID},

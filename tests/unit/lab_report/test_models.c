@@ -75,7 +75,7 @@ static void decide(void)
 
 static const char *verdict(const char *beginning)
 {
-    static char text[200];
+    static char text[CGAM_VERDICT_TEXT];
     for (int i = 0; i < claims.count; i++)
         if (strncmp(claims.claim[i].says, beginning, strlen(beginning)) == 0)
             return cgam_verdict_text(&claims.claim[i], text);

@@ -66,7 +66,7 @@ static double change(int run, const char *table, int64_t row, const char *column
 
 TEST(every_claim_has_a_test_and_numbers)
 {
-    char text[200];
+    char text[CGAM_VERDICT_TEXT];
     assert_in_range(report->claims.count, 25, CGAM_CLAIMS_MAX - 1);
     for (int i = 0; i < report->claims.count; i++) {
         const cgam_claim *c = &report->claims.claim[i];
@@ -74,6 +74,95 @@ TEST(every_claim_has_a_test_and_numbers)
         assert_true(strlen(c->test) > 10);
         assert_int_equal(c->verdict == CGAM_HOLDS_UNDER, c->under[0] != '\0');
         assert_true(strlen(cgam_verdict_text(c, text)) > 4);
+    }
+}
+
+/* Contexts that say nothing: no claim that a context or a gate helps may hold, whatever else does. */
+TEST(a_context_without_content_helps_in_no_claim)
+{
+    static const struct {
+        int run;
+        cgam_study_kind kind;
+    } runs[] = {{CGAM_RUN_SEPARATION, CGAM_STUDY_SEPARATION},
+                {CGAM_RUN_SEPARATION_VECTOR, CGAM_STUDY_SEPARATION},
+                {CGAM_RUN_TIMESCALE, CGAM_STUDY_TIMESCALE},
+                {CGAM_RUN_TIMESCALE_STARTED, CGAM_STUDY_TIMESCALE},
+                {CGAM_RUN_TIMESCALE_FREE, CGAM_STUDY_TIMESCALE},
+                {CGAM_RUN_SPARSE, CGAM_STUDY_SPARSE},
+                {CGAM_RUN_SPARSE_COUPLED, CGAM_STUDY_SPARSE},
+                {CGAM_RUN_RIVALS, CGAM_STUDY_RIVALS}};
+    static const char *const about[] = {"Retrieval with a context is more accurate",
+                                        "Context gating aids",
+                                        "The penalty α separates",
+                                        "Feedback from retrieval",
+                                        "Input-driven plasticity",
+                                        "Masks on memories",
+                                        "Context substantially extends",
+                                        "The largest gains are",
+                                        "Gates that settle first",
+                                        "Accuracy is non-decreasing"};
+    static const double noise[] = {0, 0.5, 1, 2}, far[] = {0.1, 10};
+    static cgam_claims claims;
+    char text[CGAM_VERDICT_TEXT];
+    const cgam_study *studies[CGAM_RUNS];
+    cgam_study *empty[CGAM_RUNS] = {NULL};
+    for (int i = 0; i < CGAM_RUNS; i++) studies[i] = report->runs[i].study;
+    for (size_t k = 0; k < sizeof runs / sizeof *runs; k++) {
+        cgam_study_opts o = cgam_study_opts_default(runs[k].kind);
+        o.sigma_c = 1e4;
+        o.trials = runs[k].kind == CGAM_STUDY_SEPARATION ? 600
+                   : runs[k].kind == CGAM_STUDY_RIVALS   ? 8
+                                                         : 150;
+        if (runs[k].kind == CGAM_STUDY_SEPARATION || runs[k].kind == CGAM_STUDY_RIVALS)
+            o.sigma_q = (cgam_list){noise, 4};
+        if (runs[k].kind == CGAM_STUDY_TIMESCALE) o.ratio = (cgam_list){far, 2};
+        o.query_free = runs[k].run == CGAM_RUN_TIMESCALE_FREE;
+        o.start_query = runs[k].run == CGAM_RUN_TIMESCALE_STARTED;
+        o.coupled = runs[k].run == CGAM_RUN_SPARSE_COUPLED;
+        CHECK_STATUS(env, cgam_study_run(env, &o, &empty[runs[k].run]));
+        studies[runs[k].run] = empty[runs[k].run];
+    }
+    cgam_claims_decide(studies, &claims);
+    size_t found = 0;
+    for (int i = 0; i < claims.count; i++)
+        for (size_t k = 0; k < sizeof about / sizeof *about; k++) {
+            const cgam_claim *c = &claims.claim[i];
+            if (strncmp(c->says, about[k], strlen(about[k])) != 0) continue;
+            found++;
+            if (c->verdict != CGAM_NOT_DECIDED && c->verdict != CGAM_DOES_NOT_HOLD)
+                fail_msg("%s: %s (%s)", c->says, cgam_verdict_text(c, text), c->numbers);
+        }
+    assert_int_equal(found, sizeof about / sizeof *about);
+    for (int i = 0; i < CGAM_RUNS; i++) cgam_study_free(empty[i]);
+}
+
+/* What a reader sees of a claim that holds in some of its readings. */
+TEST(verdicts_say_what_is_printed_and_what_holds)
+{
+    static const char *const names[] = {"one", "two", "three"};
+    static const struct {
+        cgam_outcome outcomes[3];
+        int printed;
+        const char *text;
+    } cases[] = {
+        {{CGAM_SHOWN, CGAM_SHOWN, CGAM_SHOWN}, 0, "holds"},
+        {{CGAM_REFUTED, CGAM_SHOWN, CGAM_OPEN}, 0, "not as printed (3 of 9 fall); holds with two"},
+        {{CGAM_OPEN, CGAM_SHOWN, CGAM_SHOWN},
+         0,
+         "not shown as printed; holds with two, and with three"},
+        {{CGAM_SHOWN, CGAM_SHOWN, CGAM_REFUTED},
+         -1,
+         "holds with one, and with two; not with three (3 of 9 fall)"},
+        {{CGAM_REFUTED, CGAM_REFUTED, CGAM_REFUTED}, 0, "does not hold"},
+        {{CGAM_REFUTED, CGAM_OPEN, CGAM_REFUTED}, 0, "not decided: not shown"}};
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        char text[CGAM_VERDICT_TEXT];
+        cgam_claim c = {.printed = cases[k].printed};
+        for (c.reading = 0; c.reading < 3; c.reading++) cgam_claim_brief(&c, "%d of %d fall", 3, 9);
+        cgam_claim_decide(&c, CGAM_CLAIM_TRIALS, 3, cases[k].outcomes, names);
+        assert_string_equal(cgam_verdict_text(&c, text), cases[k].text);
+        cgam_claim_decide(&c, CGAM_CLAIM_TRIALS - 1, 3, cases[k].outcomes, names);
+        assert_string_equal(cgam_verdict_text(&c, text), "not decided by this run");
     }
 }
 
