@@ -28,7 +28,7 @@ static void beats(const cgam_study *s, const char *key, const char *mechanism, c
     const int64_t row = row_of(t, mechanism);
     const char *rival = strcmp(versus, "more") == 0 ? "experts" : "query-mixing";
     cgam_outcome outcomes[SETTINGS];
-    claim->printed = 0;
+    claim->printed = strcmp(claim->where, "ours") == 0 ? -1 : 0;
     for (int k = 0; k < SETTINGS; k++) {
         char gain[40], se[40];
         snprintf(gain, sizeof gain, "%s_%s", settings[k], versus);
