@@ -52,7 +52,7 @@ typedef struct cgam_claim {
     bool unshown_all;        /* for CGAM_NOT_DECIDED: there were enough trials */
     int reading;             /* the one that is being decided */
     char brief[CGAM_READINGS][80]; /* what refutes it, "10 of 60 steps fall" */
-    bool on;                       /* `under` names the data on which the claim holds, or does not */
+    bool on; /* `under` names the data on which the claim holds, or does not */
     char numbers[CGAM_CLAIM_TEXT]; /* from this run */
     char null[CGAM_CLAIM_TEXT]; /* what the same test says of what carries nothing; "": not run */
 } cgam_claim;
