@@ -14,7 +14,7 @@
 double cgam_models_share(const char *right)
 {
     double n = 0, sum = 0;
-    for (; *right; right++, n++) sum += *right == '1';
+    for (; right && *right; right++, n++) sum += *right == '1';
     return n > 0 ? sum / n : (double)NAN;
 }
 

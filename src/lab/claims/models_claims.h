@@ -52,7 +52,7 @@ const json_t *cgam_models_least_shots(const json_t *study, const char *path);
 /* Is a above b? a[d] and b[d] are the answers of draw d, strings of 0 and 1 by query. */
 outcome cgam_models_above(const question *q, const char *const *a, const char *const *b,
                           double tests);
-double cgam_models_share(const char *right); /* of 1 in a string; NAN if it is empty */
+double cgam_models_share(const char *right); /* of 1 in a string; NAN if it is empty or NULL */
 static inline evidence cgam_evidence_of(const question *q)
 {
     return (evidence){.shared = q->shared};

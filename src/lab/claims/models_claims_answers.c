@@ -67,9 +67,9 @@ static void tell_share(cgam_claim *claim, const char *name, double share, outcom
 static outcome beats(const question *q, cgam_claim *claim)
 {
     const subject *of = q->of;
-    const char *own[CGAM_DRAWS_MAX], *other[CGAM_DRAWS_MAX], *icl[CGAM_DRAWS_MAX];
+    const char *own[CGAM_DRAWS_MAX] = {NULL}, *other[CGAM_DRAWS_MAX], *icl[CGAM_DRAWS_MAX];
     read_answers(q, q->null ? q->null->path : of->own, own);
-    if (!*own[0]) return SILENT;
+    if (!own[0] || !*own[0]) return SILENT;
     outcome result = SHOWN;
     cgam_claim_tell(claim, "%.3f", mean_share(q, own));
     if (of->icl) {
@@ -93,11 +93,11 @@ static outcome beats(const question *q, cgam_claim *claim)
 static outcome gains_more(const question *q, cgam_claim *claim)
 {
     const subject *of = q->of;
-    const char *x[4][CGAM_DRAWS_MAX]; /* own, base, a null, its base */
+    const char *x[4][CGAM_DRAWS_MAX] = {{NULL}}; /* own, base, a null, its base */
     if (entry_of(q, 0, of->own) == entry_of(q, 0, of->base) && *of->base == '<') return SILENT;
     read_answers(q, q->null ? q->null->path : of->own, x[0]);
     read_answers(q, q->null ? q->null->base : of->base, x[1]);
-    if (!*x[0][0] || !*x[1][0]) return SILENT;
+    if (!x[0][0] || !x[1][0] || !*x[0][0] || !*x[1][0]) return SILENT;
     cgam_claim_tell(claim, "%.3f after %.3f", mean_share(q, x[0]), mean_share(q, x[1]));
     outcome result = cgam_models_above(q, x[0], x[1], 1);
     for (int i = 0; of->against[i].name && result != SILENT; i++) {

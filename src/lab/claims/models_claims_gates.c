@@ -95,7 +95,8 @@ static outcome small_helps(const question *q, cgam_claim *claim)
            at = NAN;
     bool full = strcmp(cgam_json_get_text(q->draw[0], "gates.over"), "full") == 0;
     const char *over = full ? "full_right" : "restricted_right";
-    const char *zero[CGAM_DRAWS_MAX], *own[CGAM_DRAWS_MAX], *none[CGAM_DRAWS_MAX];
+    const char *zero[CGAM_DRAWS_MAX] = {NULL}, *own[CGAM_DRAWS_MAX] = {NULL};
+    const char *none[CGAM_DRAWS_MAX] = {NULL};
     size_t i, first = json_array_size(grid);
     outcome some = REFUTED;
     if (!json_is_object(null)) return SILENT;

@@ -77,7 +77,8 @@ static cell best_cell(const question *q, const condition *of, int by, cell size,
 /* Are all conditions met, each at the cells that meet the first `by` of them best? */
 static outcome meet(const question *q, const condition *of, int by, cgam_claim *claim)
 {
-    cell size = grid_of(q, of[0].kind), shown = {0, 0}, at[CGAM_DRAWS_MAX];
+    cell size = grid_of(q, of[0].kind), shown = {0, 0};
+    cell at[CGAM_DRAWS_MAX] = {{0, 0}};
     if (size.coupling == 0 || size.layer == 0) return SILENT;
     for (int d = 0; d < q->draws; d++) at[d] = best_cell(q, of, by, size, q->draws > 1 ? d : -1);
     double tests = q->draws > 1 ? 1 : size.coupling * (double)size.layer;
