@@ -104,6 +104,7 @@ bench: build ## every claim about speed, as ratios
 	@[ ! -x $(BUILD)/cgam-mpi ] || bench/ranks.py $(BUILD)
 	@python=$$(sed -n 's/^CGAM_PYTHON:FILEPATH=//p' $(BUILD)/CMakeCache.txt); [ -z "$$python" ] || \
 	{ failed=0; $$python bench/python.py $(BUILD) || failed=1; $$python bench/whole $(BUILD) || failed=1; \
+	  $$python bench/neighbours $(BUILD) || failed=1; \
 	  $$python bench/verbs $(BUILD) || failed=1; exit $$failed; }
 
 python: ## a wheel of the Python package in build/python/dist, for any CPython from 3.11 on

@@ -136,9 +136,10 @@ static cgam_status sweep_rows(const cgam_recall *plan, const cgam_scored *in, bo
     if (status == CGAM_OK && !job.row) status = cgam_fail_nomem(env, "the leaders of a recall");
     if (status == CGAM_OK) status = run(&pass, parallel, find_top, &job);
     if (status == CGAM_OK) status = cgam_pass_max(&pass, notes);
+    if (status != CGAM_OK) goto done;
     x->top = job.top = notes[0];
-    x->left = status == CGAM_OK && !isfinite(job.top);
-    if (status != CGAM_OK || x->left) goto done;
+    x->left = !isfinite(job.top);
+    if (x->left) goto done;
     job.cut = fmin(SERIES / (plan->opts.beta * plan->opts.lambda * plan->opts.lambda), CUT_MAX);
     status = run(&pass, parallel, find_moments, &job);
     if (status == CGAM_OK) status = gather_list(&pass, &job, in->s0, x);

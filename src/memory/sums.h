@@ -72,6 +72,6 @@ cgam_status cgam_sums_summary(const cgam_recall *plan, const cgam_sums *x, int64
 bool cgam_sums_certify(const cgam_recall *plan, const cgam_sums *x, cgam_result *out);
 /* The k leading rows, their p and log p. */
 cgam_status cgam_sums_top(const cgam_recall *plan, const cgam_sums *x, int64_t k, int64_t *index,
-                          double *p, double *log_p);
+                          double *p, double *log_share);
 
 #endif

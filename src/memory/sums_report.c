@@ -160,7 +160,7 @@ static double sum_roundings(const cgam_recall *plan, const cgam_sums *x)
 {
     const cgam_rows *Z = &plan->bank->Z;
     double rows = (double)Z->n / (double)cgam_rows_chunks(Z), listed = (double)x->count;
-    return TILE + listed / TILE + TILE / 8 + 8 + rows / TILE + 64;
+    return TILE + listed / TILE + TILE / 8.0 + 8 + rows / TILE + 64;
 }
 
 bool cgam_sums_certify(const cgam_recall *plan, const cgam_sums *x, cgam_result *out)
