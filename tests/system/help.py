@@ -204,7 +204,7 @@ def completions():
     verbs = {n.split()[0] for n in run("help", "--verbs")[1].splitlines()}
     check(set(offers("cgam ")) == verbs | {"--help", "--version"}, offers("cgam "))
     check(offers("cgam rec") == ["recall"], offers("cgam rec"))
-    check(offers("cgam net ") == ["run", "show"], offers("cgam net "))
+    check(offers("cgam net ") == ["run", "show", "train"], offers("cgam net "))
     check(offers("cgam lm ge") == ["get", "generate"], offers("cgam lm ge"))
     check(set(offers("cgam recall --sa")) == {"--save-p", "--save-readout"}, "options")
     check(offers("cgam recall --mode ") == ["first", "coupled", "flow", "anneal"], "choices")
@@ -233,7 +233,7 @@ def completions():
                                   capture_output=True, text=True)
             return [l.split("\t")[0] for l in done.stdout.splitlines()]
         check(set(fish("cgam ")) == verbs | {"--help", "--version"}, fish("cgam "))
-        check(set(fish("cgam net ")) == {"run", "show"}, fish("cgam net "))
+        check(set(fish("cgam net ")) == {"run", "show", "train"}, fish("cgam net "))
         check(set(fish("cgam recall --mode ")) == {"first", "coupled", "flow", "anneal"}, "choices in fish")
         check(set(fish("cgam recall --sa")) == {"--save-p", "--save-readout"}, "options in fish")
         check("some.npy" in fish("cgam recall --bank so"), "files in fish")

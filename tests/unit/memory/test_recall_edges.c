@@ -160,7 +160,7 @@ TEST(zeros_that_are_no_defaults_are_named)
         cgam_status status;
         const char *words;
     } list[] = {{{.beta = 0, .max_iter = 1}, CGAM_E_ARG, "beta is 0"},
-                {{.beta = 1, .max_iter = 0}, CGAM_E_ARG, "max-iter 0"},
+                {{.beta = 1, .max_iter = 0}, CGAM_E_ARG, "max-iter is 0"},
                 {{.mode = CGAM_COUPLED, .alpha = 3, .beta = 1, .max_iter = 1},
                  CGAM_E_NOT_POSITIVE,
                  "0.70710678118654"}}; /* alpha_crit */
