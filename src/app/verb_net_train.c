@@ -44,8 +44,8 @@ static const cgam_param params[] = {
                       "mean squared difference from the example, or -log of the probability of "
                       "the label; classify if labels are given"),
     CGAM_PARAM_REAL("noise", "X", "0", 0, INFINITY,
-                    "standard deviation of the noise added to each number of an example; drawn "
-                    "anew in each epoch"),
+                    "standard deviation of the noise added to each number of an example, drawn "
+                    "anew in each epoch; classes are judged without it"),
     CGAM_PARAM_INT("steps", "N", NULL, 1, 100000,
                    "so many explicit steps, differentiated exactly in reverse; else the network "
                    "settles"),

@@ -191,7 +191,9 @@ static cgam_status fill_rows(void *arg, int64_t k)
         status = read_row(j, example, clean);
         x += j->net->layer[j->clamp].offset;
         memcpy(x, clean, (size_t)j->d * sizeof *x);
-        if (j->opts->noise > 0) add_noise(j, example, x);
+        bool noisy =
+            j->opts->target == CGAM_NET_DENOISE || j->epoch > 0; /* classes are judged without */
+        if (j->opts->noise > 0 && noisy) add_noise(j, example, x);
     }
     return status;
 }

@@ -33,7 +33,8 @@ typedef struct cgam_net_train_opts {
     int count;                /* of names to learn, as for cgam_net_params_new */
     const char *const *learn;
     cgam_net_target target;
-    double noise;            /* standard deviation, of each number; drawn anew in each epoch */
+    double
+        noise; /* standard deviation, of each number, drawn anew in each epoch; classify is judged without */
     cgam_net_learn_opts way; /* clamped is set by the training */
     double held_out, stop;   /* shares, see trainer.h */
     cgam_train_opts train;   /* data, keep and user are set by the training */
