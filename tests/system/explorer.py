@@ -54,7 +54,10 @@ def copies(page):
     doc, build = timeless(command(page)), os.environ["CGAM_BUILD"]
     with open("page.c", "w") as out:
         out.write(outside(page.copied("C")))
-    subprocess.run(["cc", "-o", "page", "page.c", f"-I{os.environ['CGAM_SRC']}/include", f"-L{build}/lib", "-lcgam", f"-Wl,-rpath,{build}/lib"], check=True)
+    needs = subprocess.run(["pkg-config", "--libs", "--static", f"{build}/cgam_ask.pc"], capture_output=True, text=True, check=True).stdout.split()
+    ours = [f"{build}/lib/{os.path.basename(word)}" for word in needs if "libcgam" in word]  # the file speaks of the installed tree
+    others = [word for word in needs if word.startswith("-l") or word == "-pthread"]
+    subprocess.run(["cc", "-o", "page", "page.c", f"-I{os.environ['CGAM_SRC']}/include", *ours, *others], check=True)
     done = subprocess.run(["./page"], capture_output=True, text=True)
     found = done.stderr or apart(timeless(json.loads(done.stdout)), doc)
     check(not found, "C says what the command line says", found)
@@ -452,7 +455,7 @@ def any_bank(_):
                 close(most, 1.5 * (marks["alpha_crit"] or 1), 1e-9, "the slider reaches past alpha_crit")
             page.view("landscape", bank=name, normalize=normalize)
             if name == "zero":
-                page.wait(lambda: "span no plane" in page.text(".error"), "no plane through one point")
+                page.wait(lambda: "not span a plane" in page.text(".error"), "no plane through one point")
             elif bank.shape[1] > 1:
                 page.shown()
             else:

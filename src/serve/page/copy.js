@@ -23,7 +23,8 @@ export function pythonCode(verb, options) {
 export function cCode(verb, options) {
   const text = JSON.stringify(Object.fromEntries(given(options)));
   const quoted = JSON.stringify(text);
-  return `#include <cgam/cgam.h>
+  return `/* cc page.c $(pkg-config --cflags --libs --static cgam_ask) */
+#include <cgam/cgam.h>
 #include <stdio.h>
 
 int main(void)
