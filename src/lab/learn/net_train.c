@@ -44,6 +44,7 @@ typedef struct job {
     const int64_t *index;
     int64_t count, from; /* of the call, and of the batch in it */
     int64_t epoch;       /* 0: outside of epochs */
+    bool judging;        /* classes are judged without noise */
     double *x;           /* [most, size] */
     double *clean;       /* [most, d] */
     double *loss;        /* [most] of each state */
@@ -271,6 +272,7 @@ static cgam_status mean_loss(void *user, const double *phi, int64_t count, const
     j->count = count;
     j->gradient = gradient;
     *loss = 0;
+    j->judging = false;
     if (!gradient) j->epoch = 0; /* losses of parts are compared, so their noise stays */
     for (j->from = 0; j->from < count && status == CGAM_OK; j->from += j->most) {
         double total;
@@ -306,6 +308,7 @@ static cgam_status judge(job *j, const cgam_net_data *data, int64_t count, const
     j->index = index;
     j->count = count;
     j->epoch = 0;
+    j->judging = true;
     for (j->from = 0; j->from < count && status == CGAM_OK; j->from += j->most) {
         int64_t batch = count - j->from < j->most ? count - j->from : j->most;
         status = run_batch(j, &total, NULL);
