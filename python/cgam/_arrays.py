@@ -59,6 +59,18 @@ def vector(x: Any, name: str, size: Optional[int] = None) -> Array:
     return a
 
 
+def indices(x: Any, count: int) -> Any:
+    """Targets: an index for all, or one for each query."""
+    a = as_array(x, "target")
+    if a.dtype.kind not in "iu":
+        raise ValueError(f"target: dtype {a.dtype}, expected integers")
+    if a.ndim == 0:
+        a = np.full(count, a)
+    if a.shape != (count,):
+        raise ValueError(f"target: shape {a.shape}, expected ({count},)")
+    return np.require(a, I64, ["C", "A"])
+
+
 def stored(x: Any, name: str, dtype: Optional[str], copy: bool) -> Tuple[NDArray[Any], str]:
     """Returns rows (N, d) and the library's name of their type. Converts nothing; copy=True copies to C order."""
     a = as_array(x, name)

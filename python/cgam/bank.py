@@ -6,8 +6,9 @@ from typing import Any, Dict, Optional, Sequence, Tuple, Union
 import numpy as np
 
 from . import _core
-from ._arrays import F64, I64, Array, as_array, f64, stored, vector
+from ._arrays import F64, I64, Array, as_array, f64, indices, stored, vector
 from .gate import Gate, GateInfo, Spectrum
+from .learn import Gradient, grad
 from .results import PATH_DTYPE, POINT_DTYPE, RESULT_DTYPE, Branch, Inspection, Landscape, Recall, Recalls, make
 from .verbs import default
 
@@ -21,6 +22,10 @@ class Plan:
     Made by `Bank.plan`. Threads may share it."""
 
     __slots__ = ("bank", "names", "_handle", "_dc", "_n", "_top", "__weakref__")
+
+    bank: "Bank"
+    _handle: Any
+    _n: int
 
     def __init__(self, bank: "Bank", mode: Optional[str] = None, *, projection: Any = None,
                  gate_weights: Any = None, top: Optional[int] = None, only: Any = None, names: Any = None,
@@ -84,7 +89,7 @@ class Plan:
         if c is not None and c.shape not in ((self._dc,), (B, self._dc)):
             raise ValueError(f"context: shape {c.shape}, expected ({self._dc},) or ({B}, {self._dc})")
         if target is not None:
-            target = _indices(target, B)
+            target = indices(target, B)
         results = np.zeros(B, RESULT_DTYPE)
         index, p, log_p = _empty((B, k), I64), _empty((B, k)), _empty((B, k))
         p_all = s = r = None
@@ -94,6 +99,31 @@ class Plan:
         _run(self._handle, B, k, q, c, target, results.view(np.uint8), index, p,
                        log_p, p_all, s, r, out)
         return Recalls(results, index, p, log_p, p_all, s, r, out, self.names)
+
+    def grad(self, query: Any, context: Any = None, *, target: Any = None, loss: Optional[str] = None, dp: Any = None,
+             dr: Any = None, dy: Any = None, x: Any = None, margin: float = 1.0, weight: Any = None,
+             wrt: Any = ("q", "c"), start: Any = None, certify: bool = False, leave_out: bool = False,
+             vectors: bool = False) -> Gradient:
+        """Settles the queries, and returns the gradient of a loss of the answers. Modes "first" and "coupled".
+
+        loss       "nll": -log p of the target (default); "readout": |Z'p - x|^2; "margin": max(0, margin - lead of
+                   the target's score)
+        dp, dr, dy of your own loss: its derivatives with respect to p (B, N), the scores r (B, N), the readout Z'p (B, d)
+        target     an index, or (B,) indices: of "nll" and "margin"
+        x          (B, d), of "readout"
+        weight     (B,) of the queries in the sum; default 1
+        wrt        names of what to differentiate by: "q", "c", "P", "W", "Z", "alpha", "beta", "lam", "b", "u"
+        start      (B, N), mode "coupled": start from these weights, such as an earlier p
+        certify    also return proved bounds of the errors of the gradients of b and u
+        leave_out  mark queries without a gradient in left_out, and leave them out of sums; default: an error
+        vectors    also return p, r and readout
+
+        The gradient is that of the settled answer, by one linear system (no unrolling). It exists only where the
+        Hessian A - beta lambda^2 (diag p - pp') is positive definite. Where that is not proved, as at a fold, raises
+        cgam.Error of status "CGAM_E_NOT_POSITIVE", with the query and its margin in the message.
+        """
+        return grad(self, query, context, target, loss, {"dp": dp, "dr": dr, "dy": dy}, x, margin, weight, wrt, start,
+                    certify, leave_out, vectors)
 
     def landscape(self, query: Any, context: Any = None, *, starts: Optional[int] = None,
                   seed: int = 0) -> Landscape:
@@ -315,17 +345,6 @@ def _index(x: Any) -> int:
         return int(x.__index__())
     except AttributeError:
         raise ValueError(f"expected an index, not {type(x).__name__}") from None
-
-
-def _indices(x: Any, count: int) -> Any:
-    a = as_array(x, "target")
-    if a.dtype.kind not in "iu":
-        raise ValueError(f"target: dtype {a.dtype}, expected integers")
-    if a.ndim == 0:
-        a = np.full(count, a)
-    if a.shape != (count,):
-        raise ValueError(f"target: shape {a.shape}, expected ({count},)")
-    return np.require(a, I64, ["C", "A"])
 
 
 def count_threads(threads: Optional[int]) -> int:

@@ -173,7 +173,9 @@ class Recalls(Shown):
         values: NDArray[Any] = self.results[name]
         if name == "end":
             values = np.array(_END_NAMES)[values]
-        return _ANSWERS[values] if name in _DECIDED else values
+        if name in _DECIDED:
+            values = _ANSWERS[values]
+        return values
 
     def __getitem__(self, i: int) -> Recall:
         row = self.results[i]

@@ -74,7 +74,7 @@ int handle_setup(PyObject *module);
 /* Returns rows * columns, or a number larger than any array if that is not a valid size. */
 int64_t numbers(int64_t rows, int64_t columns);
 /* Buffers of one call, released together. */
-enum { ARRAYS = 16 };
+enum { ARRAYS = 32 };
 typedef struct arrays {
     int count;
     Py_buffer view[ARRAYS];
@@ -114,8 +114,12 @@ PyObject *fields_layout(const cgam_field *rows, size_t size); /* for a structure
     }
 
 /* ---- the functions, by file ------------------------------------------------------------------- */
-extern PyMethodDef bank_methods[], recall_methods[], landscape_methods[], gate_methods[],
-    theory_methods[], run_methods[], net_methods[], lm_methods[], lens_methods[];
+extern PyMethodDef bank_methods[], recall_methods[], learn_methods[], landscape_methods[],
+    gate_methods[], theory_methods[], run_methods[], net_methods[], lm_methods[], lens_methods[];
+/* Sets in->c from None, (d_c,) or (queries, d_c); in->queries must be set. -1: an exception is set. */
+int context_in(arrays *a, PyObject *object, int64_t d_c, cgam_recall_in *in);
+/* The same for in->target: None, or one index for each query. */
+int target_in(arrays *a, PyObject *object, cgam_recall_in *in);
 
 /* ---- nets, between net.c, op.c and flow.c ------------------------------------------------------- */
 /* Weights as an operator that lives with the net: a matrix, or a tuple for a convolution. NULL: an

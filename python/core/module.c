@@ -368,9 +368,9 @@ PyMODINIT_FUNC PyInit__core(void)
     if (!module) return NULL;
     plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     blas_find();
-    PyMethodDef *const all[] = {own_methods,  bank_methods,   recall_methods, landscape_methods,
-                                gate_methods, theory_methods, run_methods,    net_methods,
-                                lm_methods,   lens_methods};
+    PyMethodDef *const all[] = {own_methods,  bank_methods,   recall_methods, learn_methods,
+                                gate_methods, theory_methods, run_methods,    landscape_methods,
+                                net_methods,  lm_methods,     lens_methods};
     bool fine = handle_setup(module) == 0 &&
                 PyModule_AddIntConstant(module, "THREADS_MAX", CGAM_THREADS_MAX) == 0;
     for (size_t i = 0; i < sizeof all / sizeof *all && fine; i++)

@@ -72,26 +72,39 @@ static PyObject *plan_new(PyObject *self, PyObject *const *args, Py_ssize_t coun
 enum { PLAN_, QUERIES, TOP, Q, C, TARGET, RESULTS, TOP_INDEX, TOP_P, TOP_LOG_P, P, S, R, READOUT };
 enum { RUN_ARGS = READOUT + 1 };
 
+int context_in(arrays *a, PyObject *object, int64_t d_c, cgam_recall_in *in)
+{
+    int64_t size = 0, B = in->queries;
+    if (object == Py_None) return 0;
+    in->c = array_in(a, object, "context", -1, &size);
+    if (!in->c) return -1;
+    in->c_per_query = size == B * d_c;
+    if (size == d_c || size == B * d_c) return 0;
+    PyErr_Format(PyExc_ValueError, "context: %lld numbers, expected (%lld) or (%lld, %lld)",
+                 (long long)size, (long long)d_c, (long long)B, (long long)d_c);
+    return -1;
+}
+
+int target_in(arrays *a, PyObject *object, cgam_recall_in *in)
+{
+    int64_t size = 0;
+    if (object == Py_None) return 0;
+    in->target = array_raw_in(a, object, "target", 8, &size);
+    if (!in->target) return -1;
+    if (size == in->queries) return 0;
+    PyErr_Format(PyExc_ValueError, "target: %lld indices for %lld queries", (long long)size,
+                 (long long)in->queries);
+    return -1;
+}
+
 static int run_in(arrays *a, PyObject *const *args, int64_t B, int64_t d, int64_t d_c,
                   cgam_recall_in *in)
 {
-    int64_t size = 0;
     in->queries = B;
     in->q = array_in(a, args[Q], "query", numbers(B, d), NULL);
-    if (in->q && args[C] != Py_None) {
-        in->c = array_in(a, args[C], "context", -1, &size);
-        in->c_per_query = size == B * d_c;
-        if (in->c && size != d_c && size != B * d_c)
-            PyErr_Format(PyExc_ValueError, "context: %lld numbers, expected (%lld) or (%lld, %lld)",
-                         (long long)size, (long long)d_c, (long long)B, (long long)d_c);
-    }
-    if (!PyErr_Occurred() && args[TARGET] != Py_None) {
-        in->target = array_raw_in(a, args[TARGET], "target", 8, &size);
-        if (in->target && size != B)
-            PyErr_Format(PyExc_ValueError, "target: %lld indices for %lld queries", (long long)size,
-                         (long long)B);
-    }
-    return PyErr_Occurred() ? -1 : 0;
+    return in->q && context_in(a, args[C], d_c, in) == 0 && target_in(a, args[TARGET], in) == 0
+               ? 0
+               : -1;
 }
 
 /* The result of one query without arrays: the result and the leaders in one block of bytes, which

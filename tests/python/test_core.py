@@ -160,6 +160,17 @@ def run_args(w, plan, count, *more):
     return (plan, count, 1, fixed(np.tile(w.q, (count, 1))), *more)
 
 
+def grad_args(count, **given):
+    """The last arguments of plan_grad: inputs of the sizes given, and room for all outputs but those of size 0."""
+    each = {"p": N, "r": N, "readout": D, "b": N, "u": N, "q": D}
+    whole = {"c": D, "P": D * D, "W": N * D, "Z": N * D, "alpha": 1, "beta": 1, "lam": 1}
+    for name in _core.grad_names():
+        if name in ("start", "weight", "x", "dp", "dr", "dy"):
+            yield fixed(np.full(count * given[name], 0.25)) if name in given else None
+        else:
+            yield None if given.get(name) == 0 else room(whole.get(name, count * each.get(name, 1)))
+
+
 CALLS = [
     ("version", lambda w: ()),
     ("references", lambda w: ()),
@@ -184,6 +195,10 @@ CALLS = [
                                     room(2, dtype=np.int64), room(2), room(2), room(2, N), room(2, N), room(2, N), room(2, D))),
     ("plan_run", lambda w: run_args(w, w.plan, 2, fixed(np.ones((2, D))), None, room(2 * RESULT, dtype=np.uint8),
                                     room(2, dtype=np.int64), room(2), room(2), *[None] * 4)),
+    ("plan_grad", lambda w: (w.plan, 2, "own", 1.0, fixed(np.tile(w.q, (2, 1))), w.c, None, room(2 * RESULT, dtype=np.uint8),
+                             room(2, dtype=np.uint8), *grad_args(2, start=N, weight=1, x=D, dp=N, dr=N, dy=D, W=0))),
+    ("plan_grad", lambda w: (w.plan, 1, "nll", 1.0, w.q, None, fixed([1], np.int64), None, None, *grad_args(1, P=0, c=D))),
+    ("grad_names", lambda w: ()),
     ("plan_route", lambda w: (w.plan, 3, True)),
     ("plan_route", lambda w: (w.plan, 1, False)),
     ("plan_context_margin", lambda w: (w.plan,)),
@@ -311,7 +326,7 @@ class Undecided:
 # Arrays that may be None, by function and place; and those of any size, or of any of two sizes.
 MAY_BE_NONE = {("plan_new", 2), ("plan_new", 3), *(("plan_run", i) for i in (4, 5, 6, 10, 11, 12, 13)), ("plan_landscape", 2),
                ("plan_branch", 2), ("spectrum_run", 6), ("winner", 3), ("context_margin", 1), *(("net_eval", i) for i in range(4, 10)),
-               ("observe", 2)}
+               ("observe", 2), *(("plan_grad", i) for i in range(5, 32))}
 ANY_SIZE = {("softmax_norm", 0)}
 AS_OFTEN = {("plan_landscape", 3)}  # as one asks for: it would be long
 
@@ -440,6 +455,8 @@ REFUSED = [
     ("plan_new", lambda w: (w.bank, None, np.zeros((N, 2)), None, None), "projection: expected shape \\(5, d_c\\)"),
     ("plan_run", lambda w: (w.plan, 2, 1, fixed(np.ones((2, D))), w.c, *[None] * 9), "invalid sizes: 2 queries, top 1"),
     ("plan_run", lambda w: (w.plan, 1, N + 1, w.q, w.c, *[None] * 9), "invalid sizes: 1 queries, top 8"),
+    ("plan_grad", lambda w: (w.plan, 1, "l2", 1.0, w.q, *[None] * 27), "invalid loss 'l2'"),
+    ("plan_grad", lambda w: (w.plan, 0, "nll", 1.0, w.q, *[None] * 27), "invalid sizes: 0 queries"),
     ("plan_branch", lambda w: (w.plan, w.q, w.c), "branch requires mode anneal"),
     ("result_dict", lambda w: (b"short",), "a result of 5 bytes has an unknown layout"),
     ("result_dict", lambda w: ("text",), "bytes"),
@@ -470,7 +487,7 @@ REFUSED = [
     ("net_flow", lambda w: (w.net, 1, room(D + N), None, {}, ["steady"], (), False, False), "stop: expected a tuple"),
     ("net_flow", lambda w: (w.net, 1, room(D + N), None, {}, None, ((-1, 0.0, 1.0, None, False),), False, False), "no layer -1"),
     ("net_flow", lambda w: (w.net, 1, room(D + N), None, {}, None, ((2, 0.0, 1.0, None, False),), False, False), "no layer 2"),
-    ("net_flow", lambda w: (w.net, 1, room(D + N), None, {}, None, ((0, 0.0, 1.0, None, False),) * 16, False, False), "at most 15"),
+    ("net_flow", lambda w: (w.net, 1, room(D + N), None, {}, None, ((0, 0.0, 1.0, None, False),) * 32, False, False), "at most 31"),
     ("net_flow", lambda w: (w.net, 0, room(D + N), None, {}, None, (), False, False), "holds no states"),
     ("chat", lambda w: (w.model, ()), "messages: 0 of them"),
     ("chat", lambda w: (w.model, (("user", "x"),) * 65), "messages: 65 of them"),

@@ -363,7 +363,7 @@ def test_verbs(tmp_path, rng):
     assert document["queries"][0]["winner"] == 1 and document["lambda"] == 0.5
     assert not document.negative
     assert "recall" in cgam.run("help", "recall")["text"]
-    for words, message in ((("recal",), "did you mean recall"), (("recall",), "bank")):
+    for words, message in ((("recal",), "did you mean recall"), (("recall",), "query is missing")):
         with pytest.raises(cgam.Error, match=message):
             cgam.run(*words)
     with pytest.raises(ValueError, match="alpha"):

@@ -23,6 +23,7 @@ else:
 regime: str = bank.inspect(0.1).regime
 net = cgam.Net({"x": cgam.Layer(3)}, {"b": cgam.net.Bias("x", [1.0, 2.0, 3.0])})
 document: cgam.Document = cgam.run("version")
+gradient: cgam.Gradient = plan.grad(np.ones(3), target=0, wrt=("q", "beta"))
 '''
 
 

@@ -1,0 +1,162 @@
+"""Gradients of recalls: against central differences of an iteration in NumPy that shares no code with the library."""
+import numpy as np
+import pytest
+
+import cgam
+
+WRT = ("q", "c", "P", "Z", "alpha", "beta", "lam")
+SCALARS = ("alpha", "beta", "lam")
+
+
+def settled(v, mode):
+    """p of every query, (B, N), by plain iteration; v: q, c, Z, alpha, beta, lam, and P or W."""
+    Z = v["Z"]
+    G = Z @ Z.T
+    A = np.eye(len(Z)) + v["alpha"] * (G - np.diag(np.diag(G)))
+    u = v["c"] @ v["W"].T if "W" in v else v["c"] @ v["P"].T @ Z.T
+    b = v["q"] @ Z.T
+
+    def weights(s):
+        r = v["beta"] * (b + v["lam"] * s)
+        e = np.exp(r - r.max(1, keepdims=True))
+        return e / e.sum(1, keepdims=True)
+
+    p = weights(np.linalg.solve(A, u.T).T)
+    for _ in range(60 if mode == "coupled" else 0):  # a step shrinks the error to less than a half
+        p = weights(np.linalg.solve(A, (u + v["lam"] * p).T).T)
+    return p
+
+
+def differences(loss, v, name, h=1e-5):
+    """Central differences of loss(v) by every number of v[name]: they leave about 1e-10."""
+    x = np.array(v[name], dtype=float)
+    out = np.zeros_like(x)
+    for at in np.ndindex(x.shape):
+        sides = []
+        for step in (h, -h):
+            moved = x.copy()
+            moved[at] += step
+            sides.append(loss({**v, name: moved if moved.ndim else float(moved)}))
+        out[at] = (sides[0] - sides[1]) / (2 * h)
+    return out
+
+
+def problem(rng, n, d, d_c=3, B=3):
+    v = {"Z": rng.standard_normal((n, d)) / np.sqrt(d), "q": rng.standard_normal((B, d)),
+         "c": rng.standard_normal((B, d_c)), "P": rng.standard_normal((d, d_c)), "alpha": 0.1, "beta": 1.3, "lam": 0.6}
+    return v, rng.integers(0, n, B)
+
+
+def plan_of(v, mode, **options):
+    how = {"gate_weights": v["W"]} if "W" in v else {"projection": v["P"]}
+    return cgam.Bank(v["Z"]).plan(mode, alpha=v["alpha"], beta=v["beta"], lam=v["lam"], tol=1e-15, **how, **options)
+
+
+@pytest.mark.parametrize("mode", ["first", "coupled"])
+@pytest.mark.parametrize("n, d", [(4, 6), (5, 5), (9, 4)])
+def test_a_gradient_is_that_of_central_differences(rng, mode, n, d):
+    v, target = problem(rng, n, d)
+    rows = np.arange(len(target))
+
+    def loss(v):
+        return -np.log(settled(v, mode)[rows, target]).sum()
+
+    g = plan_of(v, mode).grad(v["q"], v["c"], target=target, wrt=WRT)
+    np.testing.assert_allclose(g.loss.sum(), loss(v), rtol=1e-12)
+    for name in WRT:
+        np.testing.assert_allclose(getattr(g, name), differences(loss, v, name), rtol=1e-6, atol=1e-8, err_msg=name)
+    w = {name: value for name, value in v.items() if name != "P"}
+    w["W"] = rng.standard_normal((n, 3))
+    g = plan_of(w, mode).grad(v["q"], v["c"], target=target, wrt=("W", "Z"))
+    for name in ("W", "Z"):
+        np.testing.assert_allclose(getattr(g, name), differences(loss, w, name), rtol=1e-6, atol=1e-8, err_msg=name)
+
+
+@pytest.mark.parametrize("mode", ["first", "coupled"])
+def test_losses_of_ones_own_readout_and_weights(rng, mode):
+    v, _ = problem(rng, 6, 4)
+    dp, x, weight = rng.standard_normal((3, 6)), rng.standard_normal((3, 4)), np.array([1.0, 0.5, 2.0])
+    plan = plan_of(v, mode)
+    g = plan.grad(v["q"], v["c"], dp=dp, weight=weight, wrt="Z", vectors=True)
+    np.testing.assert_allclose(g.p, settled(v, mode), atol=1e-12)
+    want = differences(lambda v: (weight[:, None] * dp * settled(v, mode)).sum(), v, "Z")
+    np.testing.assert_allclose(g.Z, want, rtol=1e-6, atol=1e-8)
+    assert np.isnan(g.loss).all()
+    g = plan.grad(v["q"], v["c"], loss="readout", x=x, wrt=("q", "Z"))
+    for name in ("q", "Z"):
+        want = differences(lambda v: ((settled(v, mode) @ v["Z"] - x) ** 2).sum(), v, name)
+        np.testing.assert_allclose(getattr(g, name), want, rtol=1e-6, atol=1e-8)
+    g = plan.grad(v["q"], v["c"], dy=x, wrt="lam")
+    want = differences(lambda v: (settled(v, mode) @ v["Z"] * x).sum(), v, "lam")
+    np.testing.assert_allclose(g.lam, want, rtol=1e-6, atol=1e-8)
+
+
+def test_one_query_has_no_axis_of_queries(rng, bank):
+    q, c = rng.standard_normal(10), rng.standard_normal(10)
+    plan = bank.plan("coupled", alpha=0.01, beta=1.0, lam=0.5)
+    one = plan.grad(q, c, target=3, wrt=("q", "c", "beta", "b"), certify=True, vectors=True)
+    many = plan.grad(q[None], c[None], target=[3], wrt=("q", "c", "beta", "b"), certify=True)
+    assert one.q.shape == one.c.shape == (10,) and one.b.shape == one.p.shape == (50,) and one.readout.shape == (10,)
+    np.testing.assert_array_equal(one.q, many.q[0])
+    np.testing.assert_array_equal(one.c, many.c[0])
+    assert one.beta == many.beta and one.loss == many.loss[0] and one.loss == pytest.approx(-np.log(one.p[3]))
+    assert 0 < one.b_error < 1e-9 and one.positive > 0 and one.results["end"] == 1
+    assert abs(one.b.sum()) < 1e-14  # a loss of p alone does not change when all evidence does
+    assert "beta" in repr(one) and "lam" not in repr(one)
+    shared = plan.grad(np.stack([q, 2 * q]), c, target=3, wrt="c")
+    apart = plan.grad(np.stack([q, 2 * q]), np.stack([c, c]), target=3, wrt="c")
+    np.testing.assert_allclose(shared.c, apart.c.sum(0), rtol=1e-12)
+    none, zero = (plan.grad(np.stack([q, 2 * q]), c, target=3, wrt="c").c for c in (None, np.zeros((2, 10))))
+    np.testing.assert_array_equal(none, zero)
+    assert plan.grad(q, target=3, wrt="c").c.shape == (10,)
+
+
+def test_a_start_keeps_the_answer(rng, bank):
+    q = rng.standard_normal((4, 10))
+    plan = bank.plan("coupled", alpha=0.01, beta=3.0, lam=0.5)
+    g = plan.grad(q, target=0, wrt="q", vectors=True)
+    again = plan.grad(q, target=0, wrt="q", start=g.p)
+    np.testing.assert_allclose(again.q, g.q, atol=1e-9)
+    assert again.results["iterations"].sum() < g.results["iterations"].sum()
+
+
+def test_at_a_fold_there_is_no_gradient():
+    # Between two equal memories the symmetric answer is a saddle: beta lambda^2 / 2 = 2 > 1.
+    plan = cgam.Bank(np.eye(2)).plan("coupled", beta=4.0)
+    q = np.array([[0.5, 0.5], [3.0, 0.0]])
+    with pytest.raises(cgam.Error, match=r"query 0 is at a fold.*-1,") as caught:
+        plan.grad(q, target=0)
+    assert caught.value.status == "CGAM_E_NOT_POSITIVE"
+    g = plan.grad(q, target=0, wrt=("q", "beta"), leave_out=True)
+    assert g.left_out.tolist() == [True, False]
+    assert g.beta == plan.grad(q[1], target=0, wrt="beta").beta
+
+
+def test_bad_input_is_named(rng, bank):
+    plan = bank.plan("coupled", alpha=0.01)
+    q = rng.standard_normal((2, 10))
+    for words, given in [("requires a target", {}), ("wrt: invalid name 'lambda'", {"wrt": "lambda"}),
+                         ("target: shape", {"target": [1, 2, 3]}), ("dp: shape", {"dp": q}),
+                         ("invalid loss 'l2'", {"loss": "l2"}), ("excludes dp", {"loss": "nll", "dp": q}),
+                         ("requires x", {"loss": "readout"}), ("weight: shape", {"target": 0, "weight": [1.0]}),
+                         ("target", {"target": [0, 50]}), ("loss own requires", {"loss": "own"}),
+                         ("context: shape", {"target": 0, "context": q[:, :3]}),
+                         ("dy: row 1, column 2 is NaN", {"dy": np.where(np.arange(20).reshape(2, 10) == 12, np.nan, q)})]:
+        with pytest.raises(ValueError, match=words):
+            plan.grad(q, **given)
+    with pytest.raises(ValueError, match="gate weights W"):
+        bank.plan(gate_weights=np.ones((50, 2))).grad(q, target=0, wrt="P")
+    with pytest.raises(ValueError, match="mode flow"):
+        bank.plan("flow").grad(q, target=0)
+    with pytest.raises(ValueError, match="query: shape"):
+        plan.grad(q[:, :4], target=0)
+
+
+def test_memories_that_are_left_out(rng, bank):
+    keep = np.arange(0, 50, 2)
+    q = rng.standard_normal((2, 10))
+    Z = np.stack([bank[i] for i in keep])
+    g = bank.plan("coupled", alpha=0.01, only=keep).grad(q, target=[4, 8], wrt="Z")
+    want = cgam.Bank(Z).plan("coupled", alpha=0.01).grad(q, target=[2, 4], wrt="Z")
+    assert g.Z.shape == (25, 10)
+    np.testing.assert_allclose(g.Z, want.Z, atol=1e-13)
