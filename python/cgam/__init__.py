@@ -41,6 +41,10 @@ def __getattr__(name: str) -> _Any:
         from .classifier import Classifier as found
 
         return found
+    if name == "torch":  # imports PyTorch
+        import importlib
+
+        return importlib.import_module(".torch", __name__)
     raise AttributeError(f"module 'cgam' has no attribute '{name}'")
 
 

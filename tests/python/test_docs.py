@@ -12,6 +12,8 @@ PAGES = sorted((pathlib.Path(os.environ["CGAM_SRC"]) / "docs" / "python").glob("
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_examples_of(page, tmp_path, monkeypatch, request):
+    if "import torch" in page.read_text():
+        pytest.importorskip("torch", reason="PyTorch is not installed")
     if "cgam.lm.Model()" in page.read_text():
         tiny = request.getfixturevalue("tiny_model")
         opened = _core.model_open
