@@ -109,6 +109,8 @@ static bool is_number(span s)
     return p == s.end;
 }
 
+bool cgam_csv_is_number(const char *at, const char *end) { return is_number((span){at, end}); }
+
 static cgam_status parse_field(const text *t, span field, int64_t column, double *out)
 {
     int shown = field.end - field.at > 40 ? 40 : (int)(field.end - field.at);

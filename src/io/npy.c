@@ -284,6 +284,19 @@ cgam_status cgam_npy_parse(cgam_env *env, const char *name, const uint8_t *bytes
                      name, rest < out->bytes ? "truncated" : "too long", out->bytes, offset, rest);
 }
 
+bool cgam_npy_is_text(const cgam_layout *layout, int64_t *width)
+{
+    enum { WIDEST = 1 << 24 };
+    const char *type = layout->type;
+    int digits = 0;
+    *width = 0;
+    if (layout->dtype >= 0 || (strncmp(type, "<U", 2) != 0 && strncmp(type, "|S", 2) != 0))
+        return false;
+    for (; isdigit((unsigned char)type[2 + digits]) && *width < WIDEST; digits++)
+        *width = 10 * *width + (type[2 + digits] - '0');
+    return digits > 0 && !type[2 + digits] && *width < WIDEST;
+}
+
 cgam_status cgam_npy_openable(cgam_env *env, const char *name, const cgam_layout *layout)
 {
     if (layout->dtype >= 0) return CGAM_OK;

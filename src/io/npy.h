@@ -19,6 +19,16 @@ CGAM_NODISCARD cgam_status cgam_npy_data_offset(cgam_env *env, const char *name,
  * one that cannot be opened (dtype -1). */
 CGAM_NODISCARD cgam_status cgam_npy_parse(cgam_env *env, const char *name, const uint8_t *bytes,
                                           size_t offset, uint64_t total, cgam_layout *out);
+/* Is the type '<Uw' or '|Sw', texts of at most w characters? Only cgam_npz_each reads these. */
+bool cgam_npy_is_text(const cgam_layout *layout, int64_t *width);
+
+/* Reads the members of an .npz in order; `bytes` are in the type of the file, also texts, and go with the call. */
+typedef cgam_status (*cgam_npz_take)(void *user, const char *member, const cgam_layout *layout,
+                                     const void *bytes);
+CGAM_NODISCARD cgam_status cgam_npz_each(cgam_env *env, const char *name, const cgam_file *file,
+                                         cgam_npz_take take, void *user);
+bool cgam_npz_recognise(const cgam_file *file);
+
 /* Returns CGAM_E_UNSUPPORTED, with the type in the message, if it cannot be opened. */
 CGAM_NODISCARD cgam_status cgam_npy_openable(cgam_env *env, const char *name,
                                              const cgam_layout *layout);

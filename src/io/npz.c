@@ -187,22 +187,71 @@ static cgam_status member_layout(member *m, cgam_layout *layout)
     return status;
 }
 
-static cgam_status member_data(member *m, const cgam_layout *layout, cgam_array *out)
+/* Reads all data of a member into a new block. */
+static cgam_status member_block(member *m, uint64_t bytes, uint8_t **out)
 {
-    uint8_t *block = cgam_alloc(m->env, (size_t)layout->bytes, 1), extra;
+    uint8_t *block = cgam_alloc(m->env, (size_t)bytes, 1), extra;
+    *out = NULL;
     if (!block) return cgam_fail_nomem(m->env, m->label);
     uint64_t got, beyond = 0;
-    cgam_status status = member_read(m, block, layout->bytes, &got);
+    cgam_status status = member_read(m, block, bytes, &got);
     /* reading beyond the end makes libzip check the checksum */
     if (status == CGAM_OK) status = member_read(m, &extra, 1, &beyond);
-    if (status == CGAM_OK && (got < layout->bytes || beyond))
+    if (status == CGAM_OK && (got < bytes || beyond))
         status = cgam_fail(m->env, CGAM_E_FORMAT,
                            "%s: the directory promises %" PRIu64 " bytes, the data end %s",
                            m->label, m->size, beyond ? "later" : "earlier");
+    if (status == CGAM_OK) *out = block;
+    else cgam_free(m->env, block);
+    return status;
+}
+
+static cgam_status member_data(member *m, const cgam_layout *layout, cgam_array *out)
+{
+    uint8_t *block;
+    cgam_status status = member_block(m, layout->bytes, &block);
     if (status == CGAM_OK) status = cgam_array_own(m->env, m->label, layout, block, out);
     if (status != CGAM_OK) cgam_free(m->env, block);
     return status;
 }
+
+/* Reads a member in the type of the file. */
+static cgam_status member_raw(const archive *a, int64_t i, cgam_npz_take take, void *user)
+{
+    member m;
+    cgam_layout layout;
+    int64_t width;
+    uint8_t *block = NULL;
+    cgam_status status = member_open(a, i, &m);
+    if (status == CGAM_OK) status = member_layout(&m, &layout);
+    if (status == CGAM_OK && cgam_npy_is_text(&layout, &width)) {
+        layout.item = (int)width * (layout.type[1] == 'U' ? 4 : 1);
+        status = cgam_layout_measure(a->env, m.label, &layout, (size_t)layout.item);
+        if (status == CGAM_OK && layout.bytes > m.size)
+            status = cgam_fail(a->env, CGAM_E_FORMAT, "%s: truncated", m.label);
+    } else if (status == CGAM_OK) {
+        status = cgam_npy_openable(a->env, m.label, &layout);
+    }
+    if (status == CGAM_OK) status = member_block(&m, layout.bytes, &block);
+    if (status == CGAM_OK) status = take(user, a->names[i], &layout, block);
+    cgam_free(a->env, block);
+    member_close(&m);
+    return status;
+}
+
+cgam_status cgam_npz_each(cgam_env *env, const char *name, const cgam_file *file,
+                          cgam_npz_take take, void *user)
+{
+    archive a;
+    cgam_status status = archive_open(env, name, file, &a);
+    if (status != CGAM_OK) return status;
+    for (int64_t i = 0; i < a.count && status == CGAM_OK; i++)
+        if (a.names[i]) status = member_raw(&a, i, take, user);
+    archive_close(&a);
+    return status;
+}
+
+bool cgam_npz_recognise(const cgam_file *file) { return is_zip(file); }
 
 /* ---- the reader ---------------------------------------------------------------------------- */
 
