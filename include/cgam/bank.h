@@ -65,6 +65,29 @@ CGAM_API int64_t cgam_row_names_find(const cgam_row_names *names, const char *na
 
 /* 64-bit words in a mask for n rows. */
 static inline int64_t cgam_mask_words(int64_t n) { return (n + 63) / 64; }
+
+/* Typed columns, one entry per memory: integers (64 bits), reals (NaN = missing), or texts. Const once made. Read from
+ * CSV with a heading, or from an .npz of arrays [rows]. A column of CSV holds integers, or reals, if each of its
+ * fields is one, else text; with empty fields it holds reals, NaN for these, or text. An integer with needless leading
+ * zeros is text. Gives *out; free it with cgam_columns_free. CGAM_E_SHAPE if the file has not `rows` rows. */
+typedef struct cgam_columns cgam_columns;
+CGAM_API CGAM_NODISCARD cgam_status cgam_columns_load(cgam_env *env, const char *path, int64_t rows,
+                                                      cgam_columns **out);
+CGAM_API void cgam_columns_free(cgam_columns *columns); /* NULL is fine */
+CGAM_API int cgam_columns_count(const cgam_columns *columns);
+/* Returns the name of column k, which belongs to columns; *type, if not NULL, becomes "integer", "real" or "text". */
+CGAM_API const char *cgam_columns_at(const cgam_columns *columns, int k, const char **type);
+/* Gives in *mask, which cgam_mask_free frees, the rows for which a predicate is true: a bit for each memory number,
+ * as for cgam_bank_only. Exact: no number is rounded.
+ *     predicate   := and-term { or and-term }      and-term := term { and term }
+ *     term        := not term | ( predicate ) | COLUMN op LITERAL | COLUMN [not] in ( LITERAL {, LITERAL} )
+ *     op          := = != < <= > >=
+ * Words are read in either case. A column is a word, or a name "in quotes"; a text is 'in quotes', with '' for a quote.
+ * Texts are compared byte by byte. Comparing a missing number gives false, != gives true. CGAM_E_ARG with the place
+ * of an error, in characters from 1. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_columns_where(const cgam_columns *columns,
+                                                       const char *predicate, uint64_t **mask);
+CGAM_API void cgam_mask_free(cgam_env *env, uint64_t *mask); /* NULL is fine */
 typedef struct cgam_bank_info {
     int64_t n, d;
     int64_t whole; /* memories of the source bank (cgam_bank_only), or all that were ever in it
@@ -118,6 +141,7 @@ typedef struct cgam_pack_opts {
     const double *alpha; /* [alphas] above 0: penalties whose A(alpha) is factored; default NULL */
     const char *names;   /* file of names, one line per row; default NULL = those of a packed
                             source, else none */
+    const char *columns; /* file of columns, see cgam_columns_load; default NULL likewise */
 } cgam_pack_opts;
 CGAM_API cgam_pack_opts cgam_pack_opts_default(void);
 
@@ -131,6 +155,10 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_pack(cgam_env *env, const char *from,
  * else NULL. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_pack_add(cgam_env *env, const char *path, const char *from,
                                                   const char *names);
+/* The same with a file of columns, which must have the names and types of the bank's; required if it has columns. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_pack_add_columns(cgam_env *env, const char *path,
+                                                          const char *from, const char *names,
+                                                          const char *columns);
 /* Replaces memory number[k] of the bank by row k of `from`, k < count; count must be the rows of `from`. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_pack_put(cgam_env *env, const char *path, const char *from,
                                                   int64_t count, const int64_t *number);
@@ -148,6 +176,8 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_pack_check(const cgam_bank *bank, const
 /* The names in a packed bank, indexed by memory number. A dropped memory has the name "" and cannot be found. Gives
  * *out, NULL if the bank has no names; free it with cgam_row_names_free. */
 CGAM_API CGAM_NODISCARD cgam_status cgam_pack_names(const cgam_bank *bank, cgam_row_names **out);
+/* The columns in a packed bank, which belong to it; NULL if it has none. */
+CGAM_API const cgam_columns *cgam_pack_columns(const cgam_bank *bank);
 
 #ifdef __cplusplus
 }

@@ -19,7 +19,8 @@ struct cgam_bank {
     cgam_array array;            /* the open file, or {0} */
     cgam_sketch *sketch;         /* or NULL */
     struct cgam_packed *packed;  /* the packed file that holds the bank (pack.h), or NULL */
-    bool unread;                 /* the rows were not checked: they may hold NaN or infinity */
+    const struct cgam_columns *columns; /* of its packed file, or NULL */
+    bool unread;     /* the rows were not checked: they may hold NaN or infinity */
     int64_t *number; /* [n] ascending: the numbers of these rows in the whole bank, or NULL */
     int64_t whole;   /* the number of rows of the whole bank; n where number is NULL */
     cgam_bank_info info;
@@ -72,6 +73,5 @@ int64_t cgam_row_names_count(const cgam_row_names *names);
  * cgam_mask_free. */
 CGAM_NODISCARD cgam_status cgam_mask_load(cgam_env *env, const char *path, int64_t n,
                                           const cgam_row_names *names, uint64_t **out);
-void cgam_mask_free(cgam_env *env, uint64_t *mask); /* NULL is allowed */
 
 #endif

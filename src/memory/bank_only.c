@@ -295,7 +295,8 @@ cgam_status cgam_bank_only(const cgam_bank *bank, const uint64_t *mask, cgam_ban
                          "only is not available for a bank that is spread over ranks");
     for (int64_t i = 0; i < n; i++) count += has_bit(mask, cgam_bank_number(bank, i));
     if (count == 0)
-        return cgam_fail(env, CGAM_E_ARG, "--only selects none of the %lld memories", (long long)n);
+        return cgam_fail(env, CGAM_E_ARG, "the selection has none of the %lld memories",
+                         (long long)n);
     cgam_bank *some = cgam_zalloc(env, 1, sizeof *some);
     int64_t *at = cgam_alloc(env, (size_t)count, sizeof *at);
     if (some) some->env = env;
@@ -309,6 +310,7 @@ cgam_status cgam_bank_only(const cgam_bank *bank, const uint64_t *mask, cgam_ban
         }
     if (status == CGAM_OK) {
         some->whole = bank->whole;
+        some->columns = bank->columns;
         some->Z = bank->Z;
         some->Z.n = count;
         some->Z.scale = NULL;

@@ -1,5 +1,6 @@
 /* pack.c: packs banks and changes packed banks: chooses the rows, names and numbers of the new file. */
 #include "memory/bank.h"
+#include "memory/columns.h"
 #include "memory/pack_write.h"
 
 #include <errno.h>
@@ -213,6 +214,49 @@ static cgam_status source_names(change *c, const char *file)
     return status;
 }
 
+/* The columns of the new bank: old rows keep[count], then those of a file. */
+static cgam_status join_columns(change *c, const cgam_columns *old, int64_t count,
+                                const int64_t *keep, const char *file)
+{
+    cgam_columns *more = NULL;
+    cgam_status status = CGAM_OK;
+    if (!old) return CGAM_OK;
+    if (file) status = cgam_columns_load(c->env, file, c->source.rows, &more);
+    if (status == CGAM_OK) status = cgam_columns_join(old, count, keep, more, &c->job.columns);
+    cgam_columns_free(more);
+    return status;
+}
+
+/* The columns of all old rows that the mask does not drop (NULL: of all), then those of a file, if there is one. */
+static cgam_status keep_columns(change *c, const uint64_t *drop, const char *file)
+{
+    int64_t kept = 0;
+    if (!c->old->columns) return CGAM_OK;
+    int64_t *keep = cgam_alloc(c->env, (size_t)c->old->live, sizeof *keep);
+    if (!keep) return cgam_fail_nomem(c->env, "columns");
+    for (int64_t i = 0; i < c->old->live; i++) {
+        int64_t number = old_number(c, i);
+        if (!drop || !(drop[number / 64] >> number % 64 & 1)) keep[kept++] = i;
+    }
+    cgam_status status = join_columns(c, c->old->columns, kept, keep, file);
+    cgam_free(c->env, keep);
+    return status;
+}
+
+/* Those of a source: from a file, else its own; none if it has none. */
+static cgam_status source_columns(change *c, const char *file)
+{
+    const cgam_columns *own = c->source.packed ? c->source.packed->columns : NULL;
+    if (file) return cgam_columns_load(c->env, file, c->source.rows, &c->job.columns);
+    if (!own) return CGAM_OK;
+    int64_t *all = cgam_alloc(c->env, (size_t)c->source.rows, sizeof *all);
+    if (!all) return cgam_fail_nomem(c->env, "columns");
+    for (int64_t i = 0; i < c->source.rows; i++) all[i] = i;
+    cgam_status status = join_columns(c, own, c->source.rows, all, NULL);
+    cgam_free(c->env, all);
+    return status;
+}
+
 cgam_status cgam_pack(cgam_env *env, const char *from, const cgam_pack_opts *opts, const char *path)
 {
     cgam_pack_opts o = opts ? *opts : cgam_pack_opts_default();
@@ -234,10 +278,17 @@ cgam_status cgam_pack(cgam_env *env, const char *from, const cgam_pack_opts *opt
     if (o.alphas > 0) memcpy(c.job.alpha, o.alpha, (size_t)o.alphas * sizeof *o.alpha);
     c.job.n = c.source.rows;
     c.job.d = c.source.d;
-    return end_change(&c, cgam_pack_job_write(&c.job));
+    status = source_columns(&c, o.columns);
+    return end_change(&c, status == CGAM_OK ? cgam_pack_job_write(&c.job) : status);
 }
 
 cgam_status cgam_pack_add(cgam_env *env, const char *path, const char *from, const char *names)
+{
+    return cgam_pack_add_columns(env, path, from, names, NULL);
+}
+
+cgam_status cgam_pack_add_columns(cgam_env *env, const char *path, const char *from,
+                                  const char *names, const char *columns)
 {
     change c;
     cgam_status status = begin_change(env, path, from, &c);
@@ -245,7 +296,11 @@ cgam_status cgam_pack_add(cgam_env *env, const char *path, const char *from, con
     if (status == CGAM_OK && !names != !c.old_names)
         status = cgam_fail(env, CGAM_E_ARG, "names: the bank has %s, so new rows %s",
                            names ? "none" : "some", names ? "have none" : "need them");
+    if (status == CGAM_OK && !columns != !c.old->columns)
+        status = cgam_fail(env, CGAM_E_ARG, "columns: the bank has %s, so new rows %s",
+                           columns ? "none" : "some", columns ? "have none" : "need them");
     if (status == CGAM_OK && names) status = load_names(&c, names, c.source.rows);
+    if (status == CGAM_OK) status = keep_columns(&c, NULL, columns);
     if (status == CGAM_OK) status = write_old_rows(&c, 0, c.old->live);
     if (status == CGAM_OK) status = write_source(&c);
     if (status == CGAM_OK)
@@ -300,6 +355,7 @@ cgam_status cgam_pack_put(cgam_env *env, const char *path, const char *from, int
     if (status == CGAM_OK)
         status = make_lists(&c, c.old->live, c.old->number != NULL, c.old_names != NULL);
     for (int64_t i = 0; status == CGAM_OK && i < c.old->live; i++) list_old(&c, i, i);
+    if (status == CGAM_OK) status = keep_columns(&c, NULL, NULL);
     cgam_free(env, by);
     return end_change(&c, status == CGAM_OK ? cgam_pack_job_write(&c.job) : status);
 }
@@ -323,6 +379,7 @@ static cgam_status drop_rows(change *c, const uint64_t *mask)
         status = cgam_fail(c->env, CGAM_E_ARG,
                            kept == 0 ? "%s: no memory would be left" : "%s: no memory to drop",
                            cgam_path_tail(c->job.path));
+    if (status == CGAM_OK) status = keep_columns(c, mask, NULL);
     return status == CGAM_OK ? cgam_pack_job_write(&c->job) : status;
 }
 

@@ -6,6 +6,7 @@
  *   sketch.rows   I8  [live, d]    num/sketch.h, with sketch.scale F32 [live, blocks], sketch.hat and
  *                                  sketch.rest F32 [live]
  *   names         U8               one a line, in the order of the rows
+ *   columnK.*     columns of the rows: columns.h
  *   twins.begin   I64, twins.member I64: families of equal memories (twins.h); absent: none
  *   gateK.*       A(alpha) of the K-th alpha: num/dplr.h, "kept"
  * and in the metadata "format", "n", "normalize", "alphaK". Reading checks sizes and everything that is used as an
@@ -32,8 +33,9 @@ typedef struct cgam_packed {
     const int64_t *number; /* or NULL */
     const char *names;     /* or NULL */
     int64_t names_size;
-    cgam_sketch sketch; /* rows NULL: no sketch */
-    int64_t families;   /* of equal memories; used where alphas > 0 */
+    cgam_columns *columns; /* or NULL */
+    cgam_sketch sketch;    /* rows NULL: no sketch */
+    int64_t families;      /* of equal memories; used where alphas > 0 */
     const int64_t *family, *member;
     int64_t members;
     int64_t alphas;

@@ -1,5 +1,5 @@
 /* pack_read.c: opens a packed bank, without reading the rows. */
-#include "memory/pack.h"
+#include "memory/columns.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -13,6 +13,7 @@ void cgam_packed_free(cgam_packed *packed)
 {
     if (!packed) return;
     cgam_env *env = packed->env;
+    cgam_columns_free(packed->columns);
     cgam_tensor_table_free(env, &packed->table);
     cgam_file_unmap(&packed->file);
     cgam_free(env, packed);
@@ -168,6 +169,7 @@ cgam_status cgam_packed_read(cgam_env *env, const char *name, cgam_file *file, c
     if (status == CGAM_OK) status = read_rows(p);
     if (status == CGAM_OK) status = read_sketch(p);
     if (status == CGAM_OK) status = read_lists(p);
+    if (status == CGAM_OK) status = cgam_columns_read(p, &p->columns);
     if (status == CGAM_OK) *out = p;
     else cgam_packed_free(p);
     return status;
@@ -196,6 +198,7 @@ cgam_status cgam_packed_bank(cgam_packed *packed, const char *name, const cgam_b
     }
     bank->env = env;
     bank->packed = packed;
+    bank->columns = packed->columns;
     bank->unread = (double)packed->live * (double)packed->d > LOOK;
     bank->whole = packed->n;
     bank->Z = (cgam_rows){packed->rows, packed->dtype, packed->live,    packed->d,
@@ -256,3 +259,5 @@ cgam_status cgam_pack_names(const cgam_bank *bank, cgam_row_names **out)
     return cgam_row_names_read(bank->env, "names", p->names, (size_t)p->names_size, p->number, p->n,
                                out);
 }
+
+const cgam_columns *cgam_pack_columns(const cgam_bank *bank) { return bank->columns; }

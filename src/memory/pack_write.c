@@ -3,6 +3,7 @@
 #include "memory/pack_write.h"
 
 #include "io/json.h"
+#include "memory/columns.h"
 #include "memory/twins.h"
 #include "num/cpu/widen.h"
 
@@ -18,6 +19,7 @@ void cgam_pack_job_free(cgam_pack_job *job)
     cgam_free(job->env, job->runs);
     cgam_free(job->env, job->number);
     cgam_free(job->env, (void *)(uintptr_t)job->name);
+    cgam_columns_free(job->columns);
     cgam_bank_free(job->bank);
     cgam_sealed_abandon(job->file);
 }
@@ -180,12 +182,15 @@ cgam_status cgam_pack_job_write(cgam_pack_job *job)
 {
     cgam_status status = cgam_bank_shape(job->env, job->from, job->live, job->d);
     if (status == CGAM_OK)
-        status =
-            cgam_sealed_begin(job->env, job->path, HEADER * (size_t)(1 + job->alphas), &job->file);
+        status = cgam_sealed_begin(job->env, job->path,
+                                   HEADER * (size_t)(1 + job->alphas) +
+                                       (job->columns ? cgam_columns_header(job->columns) : 0),
+                                   &job->file);
     if (status == CGAM_OK) status = write_notes(job);
     if (status == CGAM_OK) status = write_rows(job);
     if (status == CGAM_OK && job->sketch) status = write_sketch(job);
     if (status == CGAM_OK && job->name) status = write_names(job);
+    if (status == CGAM_OK && job->columns) status = cgam_columns_write(job->file, job->columns);
     if (status == CGAM_OK && job->alphas > 0) status = write_gates(job);
     if (status != CGAM_OK) return status;
     cgam_bank_free(job->bank); /* it uses pages that the commit unmaps */

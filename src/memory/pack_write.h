@@ -22,8 +22,9 @@ typedef struct cgam_pack_job {
     int64_t n, d;
     int64_t live, count, capacity; /* rows; runs, and how many fit */
     cgam_run *runs;
-    int64_t *number;   /* [live], owned; NULL = 0, 1, ... */
-    const char **name; /* [live] or NULL; owns the list, borrows the texts */
+    int64_t *number;       /* [live], owned; NULL = 0, 1, ... */
+    const char **name;     /* [live] or NULL; owns the list, borrows the texts */
+    cgam_columns *columns; /* [live] or NULL; owned */
     /* (inside) */
     cgam_sealed *file;
     cgam_bank *bank;

@@ -238,7 +238,8 @@ static cgam_status check_input(const cgam_recall *plan, const cgam_recall_in *in
                              (long long)in->target[k], (long long)k,
                              (long long)plan->bank->whole - 1);
         else if (cgam_bank_place(plan->bank, in->target[k]) < 0)
-            return cgam_fail(env, CGAM_E_ARG, "target %lld of query %lld is excluded by only",
+            return cgam_fail(env, CGAM_E_ARG,
+                             "target %lld of query %lld is not among the selected memories",
                              (long long)in->target[k], (long long)k);
     return CGAM_OK;
 }

@@ -30,6 +30,7 @@ OWNER(cgam_store, cgam_store_close)
 #ifdef CGAM_BANK_H
 OWNER(cgam_bank, cgam_bank_free)
 OWNER(cgam_row_names, cgam_row_names_free)
+OWNER(cgam_columns, cgam_columns_free)
 #endif
 #ifdef CGAM_GATE_H
 OWNER(cgam_gate, cgam_gate_free)
