@@ -98,22 +98,112 @@ cgam_status cgam_input_names(cgam_call *call, const cgam_bank *bank, const cgam_
     return status;
 }
 
-cgam_status cgam_input_only(cgam_call *call, const cgam_bank *bank, const cgam_row_names **names,
+/* Sets the bits of "3,7,10-12" or "river,mill". `file`: the text could have been the name of a file. */
+static cgam_status mask_by_list(cgam_call *call, const cgam_bank *bank, const char *option,
+                                const char *text, bool file, const cgam_row_names **names,
+                                uint64_t *mask)
+{
+    cgam_env *env = call->env;
+    int64_t n = cgam_bank_describe(bank).whole, last, count = cgam_row_list(text, n, NULL, &last);
+    if (count >= 0 && last >= n)
+        return cgam_fail(env, CGAM_E_ARG, "%s: no memory %lld (valid: 0 to %lld)", option,
+                         (long long)last, (long long)n - 1);
+    if (count >= 0) {
+        int64_t *row = cgam_alloc(env, (size_t)count, sizeof *row);
+        if (!row) return cgam_fail_nomem(env, option);
+        (void)cgam_row_list(text, n, row, &last);
+        for (int64_t k = 0; k < count; k++) mask[row[k] / 64] |= UINT64_C(1) << row[k] % 64;
+        cgam_free(env, row);
+        return CGAM_OK;
+    }
+    cgam_status status = *names ? CGAM_OK : cgam_input_names(call, bank, names);
+    if (status != CGAM_OK)
+        return status == CGAM_E_NOMEM || !file
+                   ? status
+                   : cgam_fail(env, CGAM_E_NOT_FOUND, "%s: no file '%.100s'", option, text);
+    char *name = cgam_strdup(env, text);
+    if (!name) return cgam_fail_nomem(env, option);
+    for (char *at = name, *end = name; end && status == CGAM_OK; at = end + 1) {
+        end = strchr(at, ',');
+        if (end) *end = 0;
+        int64_t row = cgam_row_names_find(*names, at);
+        if (row < 0)
+            status = cgam_fail(env, CGAM_E_ARG, "%s: %sno memory named '%.100s'", option,
+                               file ? "no such file, and " : "", at);
+        for (; row >= 0; row = cgam_row_names_next(*names, row))
+            mask[row / 64] |= UINT64_C(1) << row % 64;
+        if (!end) break;
+    }
+    cgam_free(env, name);
+    return status;
+}
+
+/* Reads --only or --except: a file as in cgam_mask_load, or a list of numbers or of names. */
+static cgam_status mask_of(cgam_call *call, const cgam_bank *bank, const char *option,
+                           const cgam_row_names **names, uint64_t **out)
+{
+    cgam_env *env = call->env;
+    const char *text = cgam_args_text(call->args, option);
+    size_t prefix = strlen(CGAM_ROWS_PREFIX);
+    bool rows = strncmp(text, CGAM_ROWS_PREFIX, prefix) == 0, array = true;
+    int64_t n = cgam_bank_describe(bank).whole;
+    if (!rows && cgam_file_exists(text)) {
+        cgam_status status = *names ? CGAM_OK : cgam_mask_is_array(env, text, &array);
+        if (status == CGAM_OK && !array) status = cgam_input_names(call, bank, names);
+        return status == CGAM_OK ? cgam_mask_load(env, text, n, *names, out) : status;
+    }
+    *out = cgam_zalloc(env, (size_t)cgam_mask_words(n), sizeof **out);
+    if (!*out) return cgam_fail_nomem(env, option);
+    return mask_by_list(call, bank, option, rows ? text + prefix : text, !rows, names, *out);
+}
+
+/* The memories for which --where is true, on the columns of --columns, else of the bank. */
+static cgam_status mask_where(cgam_call *call, const cgam_bank *bank, uint64_t **out)
+{
+    const char *file = cgam_args_text(call->args, "columns");
+    const char *where = cgam_args_text(call->args, "where");
+    const cgam_columns *columns = cgam_pack_columns(bank);
+    cgam_columns *own = NULL;
+    cgam_status status = CGAM_OK;
+    if (file) status = cgam_columns_load(call->env, file, cgam_bank_describe(bank).whole, &own);
+    else if (!columns)
+        return cgam_fail(call->env, CGAM_E_ARG,
+                         "where: the bank has no columns; give columns a file");
+    if (status == CGAM_OK) status = cgam_columns_where(own ? own : columns, where, out);
+    cgam_columns_free(own);
+    return status;
+}
+
+cgam_status cgam_input_some(cgam_call *call, const cgam_bank *bank, const cgam_row_names **names,
                             cgam_bank **some)
 {
     cgam_env *env = call->env;
-    const char *only = cgam_args_text(call->args, "only");
-    int64_t n = cgam_bank_describe(bank).whole;
-    uint64_t *mask = NULL;
+    int64_t words = cgam_mask_words(cgam_bank_describe(bank).whole);
+    uint64_t *mask = NULL, *without = NULL, *where = NULL;
     cgam_status status = CGAM_OK;
-    bool wanted = cgam_args_given(call->args, "names"), array = true;
     *names = NULL;
-    if (!wanted && only) status = cgam_mask_is_array(env, only, &array);
-    if (status == CGAM_OK && (wanted || !array)) status = cgam_input_names(call, bank, names);
-    if (!only || status != CGAM_OK) return status;
-    status = cgam_mask_load(env, only, n, *names, &mask);
-    if (status == CGAM_OK) status = cgam_bank_only(bank, mask, some);
+    if (cgam_args_given(call->args, "names")) status = cgam_input_names(call, bank, names);
+    if (status == CGAM_OK && cgam_args_text(call->args, "only"))
+        status = mask_of(call, bank, "only", names, &mask);
+    if (status == CGAM_OK && cgam_args_text(call->args, "except"))
+        status = mask_of(call, bank, "except", names, &without);
+    if (status == CGAM_OK && without && !mask) {
+        mask = cgam_alloc(env, (size_t)words, sizeof *mask);
+        if (mask) memset(mask, 0xff, (size_t)words * sizeof *mask);
+        else status = cgam_fail_nomem(env, "a mask");
+    }
+    for (int64_t k = 0; k < words && without && status == CGAM_OK; k++) mask[k] &= ~without[k];
+    if (status == CGAM_OK && cgam_args_text(call->args, "where"))
+        status = mask_where(call, bank, &where);
+    for (int64_t k = 0; k < words && where && mask; k++) mask[k] &= where[k];
+    if (where && !mask) {
+        mask = where;
+        where = NULL;
+    }
+    if (status == CGAM_OK && mask) status = cgam_bank_only(bank, mask, some);
     cgam_mask_free(env, mask);
+    cgam_mask_free(env, without);
+    cgam_mask_free(env, where);
     return status;
 }
 

@@ -22,9 +22,9 @@ cgam_status cgam_names_beside(cgam_env *env, const char *bank, char *path, size_
 /* The names of the call's bank: those of --names, else the bank's own (from the shelf, the demo bank, or X.names
  * beside X.npy). The call or its shelf owns them. */
 cgam_status cgam_input_names(cgam_call *call, const cgam_bank *bank, const cgam_row_names **out);
-/* Reads --names (*names is NULL if not requested) and --only. *some is a bank of the memories that --only selects,
- * over `bank`, or NULL if all are selected. Names in the file of --only are looked up with cgam_input_names. */
-cgam_status cgam_input_only(cgam_call *call, const cgam_bank *bank, const cgam_row_names **names,
+/* Reads --names (*names is NULL if not requested), --only, --except and --where. *some is a bank of the selected memories, over
+ * `bank`, or NULL if all are selected. Names are looked up with cgam_input_names. */
+cgam_status cgam_input_some(cgam_call *call, const cgam_bank *bank, const cgam_row_names **names,
                             cgam_bank **some);
 
 /* A real matrix from a file, widened to double and checked: rows x columns, or one row if the array has

@@ -22,6 +22,10 @@ static const cgam_param params_pack[] = {
         "one below the other"),
     CGAM_PARAM_TEXT("names", "FILE", "names of the rows, one a line; a packed source has its own",
                     .input = CGAM_INPUT_TEXT),
+    CGAM_PARAM_TEXT("columns", "FILE",
+                    "columns for recall --where: .csv with a heading, or .npz of arrays; a packed "
+                    "source has its own",
+                    .input = CGAM_INPUT_TEXT),
     CGAM_PARAM_CHOICE("dtype", "f64|f32|f16|bf16", NULL,
                       "how rows are stored; without it as in the source"),
     CGAM_PARAM_NORMALIZE,
@@ -40,6 +44,10 @@ static const cgam_param params_add[] = {
     FROM("rows to add, of the bank's dimension, as for bank pack"),
     CGAM_PARAM_TEXT("names", "FILE",
                     "names of the new rows, one per line; required if the bank has names",
+                    .input = CGAM_INPUT_TEXT),
+    CGAM_PARAM_TEXT("columns", "FILE",
+                    "columns of the new rows, of the bank's names and types; required if the bank "
+                    "has columns",
                     .input = CGAM_INPUT_TEXT),
     CGAM_PARAM_END,
 };
@@ -138,6 +146,14 @@ static cgam_status put_bank(cgam_call *call, const cgam_bank *bank)
     if (!p.packed) return cgam_fail(call->env, CGAM_E_ARG, "not a packed bank; see bank pack");
     cgam_fields_put_some(call->doc, "n=whole live=n d dtype", cgam_bank_info_rows, &b);
     cgam_fields_put(call->doc, cgam_pack_info_rows, &p, 0);
+    const cgam_columns *columns = cgam_pack_columns(bank);
+    if (!columns) return CGAM_OK;
+    json_t *list = json_array();
+    for (int k = 0; k < cgam_columns_count(columns); k++) {
+        const char *type, *name = cgam_columns_at(columns, k, &type);
+        json_array_append_new(list, cgam_json_object("name=%s type=%s", name, type));
+    }
+    cgam_json_put(call->doc, "columns", list);
     return CGAM_OK;
 }
 
@@ -163,6 +179,7 @@ static cgam_status pack_bank(cgam_call *call)
     opts.sketch = cgam_args_is(call->args, "sketch", "yes");
     opts.alphas = cgam_args_reals(call->args, "alpha", &opts.alpha);
     opts.names = cgam_args_text(call->args, "names");
+    opts.columns = cgam_args_text(call->args, "columns");
     cgam_status status = cgam_pack(call->env, cgam_args_text(call->args, "from"), &opts, out);
     return status == CGAM_OK ? put_file(call, out) : status;
 }
@@ -170,8 +187,9 @@ static cgam_status pack_bank(cgam_call *call)
 static cgam_status add_bank(cgam_call *call)
 {
     const char *path = cgam_args_text(call->args, "BANK");
-    cgam_status status = cgam_pack_add(call->env, path, cgam_args_text(call->args, "from"),
-                                       cgam_args_text(call->args, "names"));
+    cgam_status status = cgam_pack_add_columns(call->env, path, cgam_args_text(call->args, "from"),
+                                               cgam_args_text(call->args, "names"),
+                                               cgam_args_text(call->args, "columns"));
     return status == CGAM_OK ? put_file(call, path) : status;
 }
 

@@ -52,15 +52,27 @@ static const cgam_param params[] = {
     OPTION("fast"),
     OPTION("tol-p"),
     OPTION("none"),
-    CGAM_PARAM_TEXT("only", "FILE",
+    CGAM_PARAM_TEXT("only", "FILE|N,N-N,..|NAME,..",
                     "recall among these memories: .npy of booleans (N) or of row numbers, any "
-                    "other file has names, one a line; rows keep their numbers",
+                    "other file has names, one a line; or a list of numbers, or of names; rows "
+                    "keep their numbers",
                     .input = CGAM_INPUT_ROWS),
+    CGAM_PARAM_TEXT("except", "FILE|N,N-N,..|NAME,..",
+                    "leave these memories out; as for --only, rows:7 too",
+                    .input = CGAM_INPUT_ROWS),
+    CGAM_PARAM_TEXT(
+        "where", "PREDICATE",
+        "recall among memories whose columns fulfil it: \"lang = 'de' and year >= 2020\"; "
+        "= != < <= > >= in and or not, parentheses"),
+    CGAM_PARAM_TEXT("columns", "FILE",
+                    "columns for --where: .csv with a heading, or .npz; without it those of the "
+                    "packed bank",
+                    .input = CGAM_INPUT_TEXT),
     CGAM_PARAM_TEXT(
         "names", "FILE",
         "list names beside numbers: a file with one a line; without FILE those of the "
-        "bank, in it where it is packed, else X.names beside X.npy. Names in rows:.. and "
-        "--only are these",
+        "bank, in it where it is packed, else X.names beside X.npy. Names in rows:.., --only "
+        "and --except are these",
         .bare = CGAM_NAMES_BESIDE, .input = CGAM_INPUT_TEXT),
     CGAM_PARAM_FLAG("check", "packed bank: read the whole file and verify its digests first"),
     CGAM_PARAM_REAL("min-p", "X", NULL, 0, 1, "list only memories at least this probable"),
@@ -88,9 +100,9 @@ static const cgam_param params[] = {
 /* Everything a call opens, so that one function closes it. */
 typedef struct job {
     cgam_call *call;
-    cgam_bank *bank, *some;      /* the whole bank; the memories that --only selects, or NULL */
+    cgam_bank *bank, *some;      /* the whole bank; the selected memories, or NULL */
     const cgam_row_names *names; /* or NULL */
-    double *p_whole;             /* [n] for --save-p with --only */
+    double *p_whole;             /* [n] for --save-p of selected memories */
     cgam_recall *plan;
     const cgam_gate *gate; /* from the call's shelf, shared by plans; or NULL */
     cgam_matrix q, c, P, W;
@@ -286,7 +298,7 @@ static cgam_status open_job(job *j)
             status =
                 check_shape(env, "context", "contexts are", j->c.rows, "queries are", j->q.rows);
     }
-    if (status == CGAM_OK) status = cgam_input_only(call, j->bank, &j->names, &j->some);
+    if (status == CGAM_OK) status = cgam_input_some(call, j->bank, &j->names, &j->some);
     if (target && status == CGAM_OK)
         status = cgam_input_indices(env, "target", target, j->q.rows, bank.whole, &j->target);
     if (status != CGAM_OK) return status;

@@ -57,6 +57,7 @@ def make_inputs():
     for name, array in arrays.items():
         np.save(name + ".npy", array)
     texts = {"Z.names": [f"w{i}" for i in range(12)], "more.names": ["w100", "x"], "some.txt": ["w7", "w2", "w9"],
+             "cols.csv": ["lang,year"] + [f"{('de', 'en', 'fr')[i % 3]},{2010 + i}" for i in range(12)],
              "prompts.txt": ["the good film", "a bad film is"],
              "d.tsv": [f"{('down', 'up')[i % 2]}\ta {('bad', 'good')[i % 2]} film {i}" for i in range(40)],
              "pairs.json": [json.dumps([{"input": a, "output": b} for a, b in (
