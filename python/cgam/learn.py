@@ -1,13 +1,17 @@
 """Gradients of recalls, and memories that learn."""
 import dataclasses
-from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple
+import json
+import os
+import tempfile
+from typing import TYPE_CHECKING, Any, Dict, Optional, Union
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import _core
-from ._arrays import F64, Array, f64, indices
+from ._arrays import F64, Array, as_array, f64, indices
 from .results import RESULT_DTYPE, Shown
+from .verbs import Document, run
 
 if TYPE_CHECKING:
     from .bank import Plan
@@ -119,3 +123,106 @@ def _rows(value: Any, name: str, B: int, size: int, single: bool) -> Array:
     if a.shape != (B, size):
         raise ValueError(f"{name}: shape {a.shape}, expected {f'({size},)' if single else f'({B}, {size})'}")
     return a
+
+
+class Fitted:
+    """Parameters that `cgam.fit` learned, and how well they do.
+
+    alpha, beta, lam   numbers
+    P, W, Z            arrays, or None: what was learned, and what it started from if that was given; Z is None
+                       unless memories were learned
+    document           that of the verb: epochs, and accuracy and nll of `train`, `held_out` and `before`"""
+
+    def __init__(self, content: bytes, document: Document) -> None:
+        self._content = content
+        self.document = document
+        arrays = _safetensors(content)
+        self.alpha, self.beta, self.lam = (float(arrays[name].item()) for name in ("alpha", "beta", "lambda"))
+        self.P, self.W, self.Z = (arrays.get(name) for name in ("P", "W", "Z"))
+
+    def __repr__(self) -> str:
+        done, start = self.document["held_out"], self.document["before"]
+        return (f"Fitted({', '.join(self.document['learned'])}; accuracy {start['accuracy']:.4g} -> "
+                f"{done['accuracy']:.4g} on {done['queries']} held out)")
+
+    def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
+        """Writes the file for `cgam recall --fitted`, .safetensors."""
+        with open(path, "wb") as file:
+            file.write(self._content)
+
+    def plan(self, bank: Any = None, **options: Any) -> "Plan":
+        """A plan with the learned numbers; `bank` is a Bank or an array, and may be left out if memories were learned.
+
+        options  as of `Bank.plan`; they win over the file"""
+        from .bank import Bank
+
+        if bank is None:
+            if self.Z is None:
+                raise ValueError("bank is missing: the memories were not learned")
+            bank = self.Z
+        given = {"mode": self.document["mode"], "alpha": self.alpha, "beta": self.beta, "lam": self.lam,
+                 "projection": self.P, "gate_weights": self.W, "activation": self.document.get("activation"), **options}
+        return (bank if isinstance(bank, Bank) else Bank(bank)).plan(**given)
+
+
+def fit(bank: Any, queries: Any, targets: Any, contexts: Any = None, *, learn: Any = None, projection: Any = None,
+        gate_weights: Any = None, out: Any = None, progress: bool = False, **options: Any) -> Fitted:
+    """Learns parameters of a memory from queries whose memory is known: the verb `fit` over arrays.
+
+    bank      memories (N, d), a Bank, or a file
+    queries   (B, d);   targets  (B,) the memory of each, by index
+    contexts  (d_c,) for all, or (B, d_c)
+    learn     which of "P" (default), "W", "Z", "alpha", "beta", "lam"
+    projection, gate_weights   P (d, d_c) or W (N, d_c) to start from
+    out       also keep the result in this file, .safetensors
+    options   of the command line: rank, mode, alpha, beta, lam, loss, optimizer, epochs, batch, rate,
+              ridge, held_out, seed, journal, ..; see `cgam help fit`
+    """
+    from .bank import Bank
+
+    if learn is not None:
+        learn = ["lambda" if name == "lam" else name for name in ((learn,) if isinstance(learn, str) else learn)]
+    if isinstance(bank, Bank):
+        bank = np.stack([bank[i] for i in range(bank.n)])
+    with tempfile.TemporaryDirectory(prefix="cgam-fit-") as folder:
+        def file(name: str, value: Any) -> Any:
+            if value is None or isinstance(value, (str, os.PathLike)):
+                return value
+            array = as_array(value, name)
+            if name == "targets":
+                array = indices(array, array.size)
+            elif array.dtype not in (np.float16, np.float32, np.float64):
+                array = f64(array, name)
+            if name != "targets" and array.ndim != 2:
+                raise ValueError(f"{name}: shape {array.shape}, expected two axes")
+            path = os.path.join(folder, name + ".npy")
+            np.save(path, np.ascontiguousarray(array))
+            return path
+
+        if contexts is not None and not isinstance(contexts, (str, os.PathLike)) and np.ndim(contexts) == 1:
+            contexts = as_array(contexts, "contexts")[None]
+        where = os.path.join(folder, "fitted.safetensors") if out is None else os.fspath(out)
+        document = run("fit", bank=file("bank", bank), queries=file("queries", queries), targets=file("targets", targets),
+                       contexts=file("contexts", contexts), projection=file("projection", projection),
+                       gate_weights=file("gate_weights", gate_weights), out=where, learn=learn,
+                       progress=progress, **options)
+        with open(where, "rb") as saved:
+            content = saved.read()
+    if out is None:
+        del document["saved"]
+    return Fitted(content, document)
+
+
+_SAFETENSORS = {"F64": np.float64, "F32": np.float32, "F16": np.float16, "I64": np.int64}
+
+
+def _safetensors(content: bytes) -> Dict[str, NDArray[Any]]:
+    """The arrays of a .safetensors file: a length, a JSON table, and the numbers."""
+    size = 8 + int.from_bytes(content[:8], "little")
+    arrays: Dict[str, NDArray[Any]] = {}
+    for name, about in json.loads(content[8:size]).items():
+        if name != "__metadata__":
+            start, end = about["data_offsets"]
+            flat = np.frombuffer(content[size + start:size + end], _SAFETENSORS[about["dtype"]])
+            arrays[name] = flat.reshape(about["shape"])
+    return arrays

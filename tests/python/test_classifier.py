@@ -58,11 +58,49 @@ def test_a_copy_by_pickle(data):
     assert pickle.loads(pickle.dumps(cgam.Classifier(beta=3.0))).beta == 3.0
 
 
-def test_what_scikit_learn_asks_of_a_classifier():
+@pytest.mark.parametrize("learn", ["memories", "projection"])
+def test_it_learns_memories_or_a_projection(data, rng, learn):
+    _, X, y = data
+    near = X[:, :2] + rng.standard_normal((120, 2))
+    clf = cgam.Classifier(learn=learn, per_class=2).fit(near[:80], y[:80])
+    assert clf.bank_.n == 6 and clf.classes_.tolist() == ["a", "b", "c"]
+
+    def loss(p):
+        return -np.log(p[np.arange(80), np.searchsorted(clf.classes_, y[:80])]).mean()
+
+    means = np.stack([near[:80][y[:80] == k].mean(0) for k in "abc"])
+    start = cgam.Classifier().fit(means, clf.classes_).predict_proba(near[:80])
+    p = clf.predict_proba(near[:80])
+    assert np.allclose(p.sum(1), 1) and loss(p) < 0.9 * loss(start)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(clf)).predict_proba(near), clf.predict_proba(near))
+    assert cgam.Classifier(fit=learn).learn == learn and clf.get_params()["learn"] == learn
+
+
+def test_a_projection_learns_what_contexts_mean(data, rng):
+    _, X, y = data
+    turn = np.linalg.qr(rng.standard_normal((6, 6)))[0]
+    weak = 0.05 * X + 0.3 * rng.standard_normal((120, 6))
+    clf = cgam.Classifier(learn="projection").fit(weak[:80], y[:80], context=X[:80] @ turn)
+    assert (clf.predict(weak[80:], context=X[80:] @ turn) == y[80:]).mean() > 0.9
+    assert (clf.predict(weak[80:]) == y[80:]).mean() < 0.8
+
+
+def test_what_cannot_be_learned(data):
+    _, X, y = data
+    for words, options, given in [("learn: invalid value 'W'", {"learn": "W"}, {}), ("per_class is 0", {"learn": "memories", "per_class": 0}, {}),
+                                  ("per_class is 99", {"learn": "memories", "per_class": 99}, {}), ("context: a Classifier that", {}, {"context": X})]:
+        with pytest.raises(ValueError, match=words):
+            cgam.Classifier(**options).fit(X, y, **given)
+    with pytest.raises(TypeError, match="no parameter 'depth'"):
+        cgam.Classifier(depth=3)
+
+
+@pytest.mark.parametrize("learn", [None, "memories", "projection"])
+def test_what_scikit_learn_asks_of_a_classifier(learn):
     checks = pytest.importorskip("sklearn.utils.estimator_checks")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for estimator, check in checks.check_estimator(cgam.Classifier(), generate_only=True):
+        for estimator, check in checks.check_estimator(cgam.Classifier(learn=learn), generate_only=True):
             try:
                 check(estimator)
             except unittest.SkipTest:  # pandas

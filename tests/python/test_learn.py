@@ -160,3 +160,68 @@ def test_memories_that_are_left_out(rng, bank):
     want = cgam.Bank(Z).plan("coupled", alpha=0.01).grad(q, target=[2, 4], wrt="Z")
     assert g.Z.shape == (25, 10)
     np.testing.assert_allclose(g.Z, want.Z, atol=1e-13)
+
+
+# ---- fit
+
+
+@pytest.fixture
+def turned(rng):
+    """A memory whose contexts are in another space: P must turn them. Z, q, c, y, and that P."""
+    Z = rng.standard_normal((8, 6))
+    Z /= np.linalg.norm(Z, axis=1, keepdims=True)
+    turn = np.linalg.qr(rng.standard_normal((6, 6)))[0]
+    y = rng.integers(0, 8, 300)
+    c = Z[y] @ turn + 0.1 * rng.standard_normal((300, 6))
+    return Z, 0.3 * rng.standard_normal((300, 6)), c, y
+
+
+def test_fit_has_the_bits_of_the_command_line(turned, tmp_path, program):
+    Z, q, c, y = turned
+    options = dict(learn=["P", "beta"], alpha=0.05, beta=4.0, epochs=12, seed=5)
+    kept = tmp_path / "kept.safetensors"
+    fitted = cgam.fit(Z, q, y, c, out=kept, **options)
+    for name, array in (("Z", Z), ("q", q), ("c", c), ("y", y)):
+        np.save(tmp_path / f"{name}.npy", array)
+    files = [word for option, name in (("bank", "Z"), ("queries", "q"), ("contexts", "c"), ("targets", "y"))
+             for word in (f"--{option}", tmp_path / f"{name}.npy")]
+    document, _ = program("fit", *files, "--learn", "P,beta", "--alpha", 0.05, "--beta", 4, "--epochs", 12, "--seed", 5,
+                          "--out", tmp_path / "line.safetensors")
+    assert (tmp_path / "line.safetensors").read_bytes() == kept.read_bytes()
+    assert fitted.document["held_out"] == document["held_out"] and fitted.beta == document["beta"]
+    held_out, before = fitted.document["held_out"], fitted.document["before"]
+    assert held_out["accuracy"] > before["accuracy"] + 0.3 and "0." in repr(fitted)
+    again = tmp_path / "again.safetensors"
+    fitted.save(again)
+    assert again.read_bytes() == kept.read_bytes()
+    np.save(tmp_path / "one.npy", q[0])
+    np.save(tmp_path / "context.npy", c[0])
+    line, _ = program("recall", "--fitted", again, "--bank", tmp_path / "Z.npy", "--query", tmp_path / "one.npy",
+                      "--context", tmp_path / "context.npy")
+    ours = fitted.plan(Z).recall(q[0], c[0])
+    assert ours.p == line["queries"][0]["p"] and ours.winner == line["queries"][0]["winner"]
+
+
+def test_fit_from_banks_singles_and_shared_contexts(turned):
+    Z, q, c, y = turned
+    options = dict(learn="W", epochs=3, beta=3.0, mode="coupled")
+    one = cgam.fit(Z, q, y, c, **options)
+    same = cgam.fit(cgam.Bank(Z), q.tolist(), y.tolist(), c, **options)
+    np.testing.assert_array_equal(one.W, same.W)
+    assert one.W.shape == (8, 6) and one.P is None and one.Z is None and "saved" not in one.document
+    assert one.plan(Z).recall(q[0], c[0]).end == "converged"
+    learned = cgam.fit(Z.astype(np.float32), q, y, c[0], learn=("Z", "lam"), epochs=3, projection=np.eye(6))
+    assert learned.Z.shape == (8, 6) and not np.array_equal(learned.Z, Z) and learned.lam > 0
+    np.testing.assert_array_equal(learned.plan().recall(q, vectors=True).p_all, learned.plan(learned.Z).recall(q, vectors=True).p_all)
+    with pytest.raises(ValueError, match="bank is missing"):
+        one.plan()
+
+
+def test_fit_names_bad_input(turned, tmp_path):
+    Z, q, c, y = turned
+    for words, given, options in [("target: shape", (Z, q, y[:, None], c), {}), ("target: dtype", (Z, q, y * 0.5, c), {}),
+                                  ("queries: d is 5", (Z, q[:, :5], y, c), {}), ("contexts are 9", (Z, q, y, c[:9]), {}),
+                                  ("target", (Z, q, y + 1, c), {}), ("rank", (Z, q, y, c), {"rank": 9}),
+                                  ("wrong", (Z, q, y, c), {"learn": "wrong"}), ("safetensors", (Z, q, y, c), {"out": tmp_path / "x"})]:
+        with pytest.raises(ValueError, match=words):
+            cgam.fit(*given, epochs=1, **options)
