@@ -9,7 +9,7 @@
 #include "lm/edit.h"
 
 #define CGAM_PARAM_LM_MODEL                                                                        \
-    CGAM_PARAM_TEXT("model", "FILE", "GGUF file; the model of `cgam lm get` if not given",         \
+    CGAM_PARAM_TEXT("model", "FILE", "GGUF file; default: the model of `cgam lm get`",             \
                     .input = CGAM_INPUT_MODEL)
 #define CGAM_PARAM_LM_DTYPE(help_) CGAM_PARAM_CHOICE("dtype", "f32|f16|bf16", "f32", help_)
 #define CGAM_PARAM_LM_FIGURES                                                                      \
@@ -17,8 +17,8 @@
 
 #define CGAM_PARAM_LM_REPORT                                                                       \
     CGAM_PARAM_TEXT("report", "DIR",                                                               \
-                    "add it to the report in DIR: --out is then DIR/lm/NAME, --store "             \
-                    "DIR/lm/states.db if not given",                                               \
+                    "add the results to the report in DIR; --out defaults to DIR/lm/NAME, "        \
+                    "--store to DIR/lm/states.db",                                                 \
                     .writes = true)
 
 #define CGAM_PARAM_LM_EDIT                                                                         \
@@ -44,10 +44,13 @@
 /* The same for a verb that accepts several datasets. */
 #define CGAM_PARAMS_LM_SETS(store_needed_, several_)                                               \
     CGAM_PARAM_LM_MODEL,                                                                           \
-        CGAM_PARAM_TEXT("store", "FILE", "store of states: reads those it has, adds the others",   \
+        CGAM_PARAM_TEXT("store", "FILE",                                                           \
+                        "store of states: reads those it has, adds the missing ones",              \
                         .required = (store_needed_), .writes = true, .input = CGAM_INPUT_STORE),   \
         CGAM_PARAM_CHOICE("dataset", "facts|sentiment|" CGAM_LM_TASKS "|sst2|agnews|trec|lama",    \
-                          NULL, "shipped; the last four under $CGAM_DATA. sentiment if no --eval", \
+                          NULL,                                                                    \
+                          "built-in data; the last four are read from $CGAM_DATA. Default "        \
+                          "without --eval: sentiment",                                             \
                           .many = (several_)),                                                     \
         CGAM_ROWS_OF(cgam_lm_study_opts_rows)
 

@@ -16,18 +16,18 @@
     CGAM_PARAM_TEXT("from", "FILE[:NAME]", help_, .required = true, .input = CGAM_INPUT_NUMBERS)
 
 static const cgam_param params_pack[] = {
-    FROM(
-        "rows: .npy, .npz, .safetensors or .csv, a packed bank, or the index (.json) of arrays that "
-        "were divided among several .safetensors files beside it; without NAME all of its arrays, "
-        "one below the other"),
-    CGAM_PARAM_TEXT("names", "FILE", "names of the rows, one a line; a packed source has its own",
+    FROM("rows: .npy, .npz, .safetensors or .csv, a packed bank, or the index (.json) of "
+         "arrays divided among several .safetensors files in its folder; without NAME all "
+         "arrays of the index, concatenated"),
+    CGAM_PARAM_TEXT("names", "FILE",
+                    "names of the rows, one per line; default: those of a packed source",
                     .input = CGAM_INPUT_TEXT),
     CGAM_PARAM_TEXT("columns", "FILE",
                     "columns for recall --where: .csv with a heading, or .npz of arrays; a packed "
                     "source has its own",
                     .input = CGAM_INPUT_TEXT),
     CGAM_PARAM_CHOICE("dtype", "f64|f32|f16|bf16", NULL,
-                      "how rows are stored; without it as in the source"),
+                      "type of the stored rows; default: that of the source"),
     CGAM_PARAM_NORMALIZE,
     CGAM_PARAM_CHOICE("sketch", "yes|no", "yes", "keep the int8 sketch that recall --fast scans"),
     CGAM_PARAM_REALS(
@@ -274,7 +274,7 @@ const cgam_verb cgam_verb_bank_show = {
 static const cgam_param params_names[] = {
     CGAM_PARAM_BANK,
     CGAM_PARAM_TEXT("names", "FILE",
-                    "the names, one a line; without it those of the bank, X.names beside X.npy",
+                    "the names, one per line; default: those of the bank, or X.names beside X.npy",
                     .input = CGAM_INPUT_TEXT),
     CGAM_PARAM_TEXT("prefix", "TEXT", "names with this prefix; case is ignored for A to Z"),
     CGAM_PARAM_INTS("rows", "I,I,..", NULL, 0, 9e15, "the names of these memories instead"),

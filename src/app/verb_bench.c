@@ -5,8 +5,8 @@
 #include "num/cpu/cpu.h"
 
 static const cgam_param params[] = {
-    CGAM_PARAM_INT("rows", "N", "32000", 2, 1e9, "memories of the bank"),
-    CGAM_PARAM_INT("columns", "N", "2048", 1, 1e6, "their dimension"),
+    CGAM_PARAM_INT("rows", "N", "32000", 2, 1e9, "number of memories"),
+    CGAM_PARAM_INT("columns", "N", "2048", 1, 1e6, "dimension of the memories"),
     CGAM_PARAM_INT("runs", "N", "5", 1, 1000,
                    "number of rounds; the best time of each piece counts"),
     CGAM_PARAM_SEED("seed of the random bank"),

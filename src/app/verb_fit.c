@@ -14,22 +14,23 @@
 
 static const cgam_param params[] = {
     CGAM_PARAM_BANK,
-    CGAM_PARAM_TEXT("queries", "FILE[:NAME]", "queries (B,d), or rows:.. as for a recall",
+    CGAM_PARAM_TEXT("queries", "FILE[:NAME]", "queries (B,d), or rows:.. as in recall",
                     .required = true, .input = CGAM_INPUT_VECTORS),
-    CGAM_PARAM_TEXT("targets", "FILE",
-                    "the memory of each query: .npy of row numbers (B); any other file has names, "
-                    "one a line",
-                    .required = true, .input = CGAM_INPUT_ROWS),
+    CGAM_PARAM_TEXT(
+        "targets", "FILE",
+        "the memory of each query: row numbers (B) in .npy, or names in any other file, one "
+        "per line",
+        .required = true, .input = CGAM_INPUT_ROWS),
     CGAM_PARAM_TEXT("contexts", "FILE[:NAME]",
                     "one context (d_c) for all queries, or one for each (B,d_c)",
                     .input = CGAM_INPUT_VECTORS),
     CGAM_PARAM(CGAM_WORDS, "learn", "P|W|Z|alpha|beta|lambda", "P", 0, 0, "what to learn"),
-    CGAM_PARAM_INT("rank", "R", NULL, 1, 1e9,
-                   "P = start + U'V with U, V of this many rows; any "
-                   "matrix if not given"),
-    CGAM_PARAM_TEXT("projection", "FILE[:NAME]", "P (d,d_c) to start from; without it P = I",
+    CGAM_PARAM_INT(
+        "rank", "R", NULL, 1, 1e9,
+        "restrict P to start + U'V, with this many rows in U and V; default: any matrix"),
+    CGAM_PARAM_TEXT("projection", "FILE[:NAME]", "start P from this (d,d_c); default: P = I",
                     .input = CGAM_INPUT_NUMBERS),
-    CGAM_PARAM_TEXT("gate-weights", "FILE[:NAME]", "W (N,d_c) to start from; without it W = Z P",
+    CGAM_PARAM_TEXT("gate-weights", "FILE[:NAME]", "start W from this (N,d_c); default: W = Z P",
                     .input = CGAM_INPUT_NUMBERS),
     CGAM_PARAM_CHOICE("mode", "first|coupled", "first", "of the recalls"),
     CGAM_ROW_OF(cgam_recall_opts_rows, "activation"),
@@ -37,30 +38,30 @@ static const cgam_param params[] = {
     CGAM_ROW_OF(cgam_recall_opts_rows, "beta"),
     CGAM_ROW_OF(cgam_recall_opts_rows, "lambda"),
     CGAM_PARAM_NORMALIZE,
-    CGAM_PARAM_CHOICE("loss", "nll|readout|margin", "nll",
-                      "-log p of the target, |Z'p - its row|^2, or how much its score's lead is "
-                      "below --margin"),
-    CGAM_PARAM_REAL("margin", "X", "1", 0, INFINITY, "lead that loss margin asks for"),
+    CGAM_PARAM_CHOICE(
+        "loss", "nll|readout|margin", "nll",
+        "-log p of the target, |Z'p - its row|^2, or by how much the lead of its score falls "
+        "short of --margin"),
+    CGAM_PARAM_REAL("margin", "X", "1", 0, INFINITY, "lead that --loss margin requires"),
     CGAM_PARAM_CHOICE("optimizer", "lbfgs|adam", "lbfgs",
                       "L-BFGS on all queries, or Adam on batches"),
     CGAM_PARAM_INT("epochs", "N", NULL, 1, 1e9,
-                   "iterations of lbfgs, 200 if not given; passes of adam, 20 if not given"),
-    CGAM_PARAM_INT("patience", "N", "10", 0, 1e9,
-                   "end after so many epochs in which the loss of the stopping part did not fall; "
-                   "0: never"),
-    CGAM_PARAM_INT("batch", "N", "64", 1, 1e9, "queries of a step of adam"),
+                   "iterations of lbfgs (default 200), or passes of adam (default 20)"),
+    CGAM_PARAM_INT(
+        "patience", "N", "10", 0, 1e9,
+        "stop after this many epochs without a lower loss on the stopping part; 0: never"),
+    CGAM_PARAM_INT("batch", "N", "64", 1, 1e9, "queries in one step of adam"),
     CGAM_PARAM_REAL("rate", "X", "1e-2", CGAM_ABOVE_0, INFINITY, "step size of adam"),
     CGAM_PARAM_REAL("ridge", "X", "1e-3", 0, INFINITY,
                     "penalty on the squared distance of P, W and Z from their start"),
-    CGAM_PARAM_REAL("held-out", "X", "0.2", 0, 0.9,
-                    "share of the queries that is only counted; a tenth of the others decides "
-                    "when to stop"),
-    CGAM_PARAM_SEED("of the parts, of batches and of a start of low rank"),
-    CGAM_PARAM_TEXT(
-        "names", "FILE",
-        "names of the memories, one a line, for --targets; without it those of the bank",
-        .input = CGAM_INPUT_TEXT),
-    CGAM_PARAM_TEXT("journal", "FILE", "progress; the same command continues from it",
+    CGAM_PARAM_REAL(
+        "held-out", "X", "0.2", 0, 0.9,
+        "share of the queries held out for counting; a tenth of the others decides when to stop"),
+    CGAM_PARAM_SEED("seed of the split, the batches and a low-rank start"),
+    CGAM_PARAM_TEXT("names", "FILE",
+                    "names of the memories for --targets, one per line; default: those of the bank",
+                    .input = CGAM_INPUT_TEXT),
+    CGAM_PARAM_TEXT("journal", "FILE", "save progress here; the same command resumes from it",
                     .writes = true),
     CGAM_PARAM_TEXT("out", "FILE.safetensors", "the result, for recall --fitted", .required = true,
                     .writes = true),

@@ -9,7 +9,7 @@ static const cgam_param help_params[] = {
     CGAM_PARAM_TEXT("VERB", "VERB", "the verb to explain, or the first word of several",
                     .many = true),
     CGAM_PARAM_FLAG("man", "print the man page source"),
-    CGAM_PARAM_FLAG("verbs", "print the names of all verbs, one a line"),
+    CGAM_PARAM_FLAG("verbs", "print the names of all verbs, one per line"),
     CGAM_PARAM_END,
 };
 
@@ -88,7 +88,7 @@ static const cgam_param completion_params[] = {
     CGAM_PARAM_CHOICE("SHELL", "bash|zsh|fish", NULL, "the shell", .required = true),
     CGAM_PARAM_TEXT(
         "WORD", "WORD",
-        "words of a line, after --, to complete it instead; the last has a dot before it",
+        "instead of a script, complete the words after --; the last word is preceded by a dot",
         .many = true),
     CGAM_PARAM_END,
 };

@@ -16,7 +16,7 @@ static const cgam_param params[] = {
     CGAM_PARAM_BANK,
     CGAM_PARAM_TEXT("query", "FILE[:NAME]", "one query (d), or rows:7*0.5+23", .required = true,
                     .input = CGAM_INPUT_VECTORS),
-    CGAM_PARAM_TEXT("context", "FILE[:NAME]", "one context (d), or rows:..; without it c = 0",
+    CGAM_PARAM_TEXT("context", "FILE[:NAME]", "one context (d), or rows:..; default: c = 0",
                     .input = CGAM_INPUT_VECTORS),
     CGAM_ROW_OF(cgam_recall_opts_rows, "lambda"),
     CGAM_ROW_OF(cgam_recall_opts_rows, "alpha"),
@@ -24,8 +24,9 @@ static const cgam_param params[] = {
     CGAM_PARAM_NORMALIZE,
     CGAM_ROW_OF(cgam_landscape_opts_rows, "starts"),
     CGAM_ROW_OF(cgam_landscape_opts_rows, "seed"),
-    CGAM_PARAM_OUT(NULL, "write landscape.json, landscape.csv and the figure here; with a context "
-                         "the landscape without it too"),
+    CGAM_PARAM_OUT(
+        NULL, "write landscape.json, landscape.csv and the figure here; given a context, also the "
+              "landscape without it"),
     CGAM_PARAM_FIGURES("draw the figure beside the table (SVG, PNG, PDF; needs gnuplot)"),
     CGAM_PARAM_END,
 };

@@ -13,8 +13,8 @@ static const cgam_param params[] = {
     CGAM_PARAM_TEXT("out", "FILE", "bank to write: .safetensors (arrays Z and norm) or .npy (Z)",
                     .required = true, .writes = true),
     CGAM_PARAM_CHOICE("lens", "raw|gain", "raw",
-                      "rows as they are, or times the weights of the final norm"),
-    CGAM_PARAM_LM_DTYPE("how the rows are stored"),
+                      "rows unchanged, or multiplied by the weights of the final norm"),
+    CGAM_PARAM_LM_DTYPE("type of the stored rows"),
     CGAM_PARAM_FLAG("no-inspect", "write the bank without computing its spectrum"),
     CGAM_PARAM_END,
 };

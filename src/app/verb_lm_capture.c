@@ -9,12 +9,13 @@
 
 static const cgam_param params[] = {
     CGAM_PARAMS_LM(true),
-    CGAM_PARAM_TEXT("prompts", "FILE",
-                    "prompts of your own instead of a dataset: one a line, or JSON lines with "
-                    "\"prompt\" and perhaps \"label\"; - for standard input",
-                    .input = CGAM_INPUT_TEXT),
+    CGAM_PARAM_TEXT(
+        "prompts", "FILE",
+        "your own prompts instead of a dataset: one per line, or JSON lines with \"prompt\" "
+        "and optionally \"label\"; - for standard input",
+        .input = CGAM_INPUT_TEXT),
     CGAM_PARAM_CHOICE("tokens", "last|all", "last",
-                      "whose states are kept: of all tokens beside those of the last"),
+                      "save states of the last token only, or of all tokens too"),
     CGAM_PARAM_END,
 };
 

@@ -11,8 +11,9 @@ static const cgam_param params[] = {
     CGAM_PARAM_LM_MODEL,
     CGAM_PARAM_TEXT("prompt", "TEXT", "the text to look into", .required = true),
     CGAM_PARAM_TEXT("compare", "TEXT", "another text to compare with"),
-    CGAM_PARAM_CHOICE("lens", "norm|raw", "norm",
-                      "states through the final norm, or as they are, before the unembedding"),
+    CGAM_PARAM_CHOICE(
+        "lens", "norm|raw", "norm",
+        "pass states through the final norm before the unembedding, or use them as they are"),
     CGAM_PARAM_INT("top", "K", "5", 1, 1000, "number of most probable words in each cell"),
     CGAM_PARAM_FLAG("exact",
                     "compute states by the plain f32 pass, not by libllama; Llama family only"),

@@ -15,13 +15,13 @@ static const cgam_param params[] = {
         .input = CGAM_INPUT_TEXT),
     CGAM_PARAM_INTS("layers", "all|L,L,..", "all", 0, 1e6,
                     "0 is the embedding, L the stream after block L"),
-    CGAM_PARAM_CHOICE("tokens", "last|all", "last", "of each text"),
+    CGAM_PARAM_CHOICE("tokens", "last|all", "last", "tokens of each text whose states are written"),
     CGAM_PARAM_LM_VECTORS,
     CGAM_PARAM_LM_EDIT,
     CGAM_PARAM_TEXT(
         "save", "FILE",
-        "where to: .npy, (prompts, layers, d), with --tokens all (layers, tokens, d) of "
-        "one text; .safetensors",
+        "file to write: .npy (prompts, layers, d), or with --tokens all (layers, tokens, d) "
+        "of one text; or .safetensors",
         .writes = true),
     CGAM_PARAM_LM_EXACT,
     CGAM_PARAM_END,

@@ -12,12 +12,13 @@ static const cgam_param params[] = {
     CGAM_PARAM_TEXT("export", "FILE",
                     "write states [rows, layers + 1, width] as .npy, .npz or .safetensors",
                     .writes = true),
-    CGAM_PARAM_CHOICE("tokens", "last|all", "last",
-                      "export the states of all tokens: p0, p1, .. (layers, tokens, width) as "
-                      ".safetensors, where they were captured"),
+    CGAM_PARAM_CHOICE(
+        "tokens", "last|all", "last",
+        "which states to export; all requires a capture with --tokens all and writes p0, p1, "
+        ".. (layers, tokens, width) to .safetensors"),
     CGAM_PARAM_CHOICE("engine", "llama|exact", NULL,
-                      "engine whose states to export, if there are both"),
-    CGAM_PARAM_TEXT("sha256", "DIGEST", "model to export"),
+                      "engine whose states to export, if the store has both"),
+    CGAM_PARAM_TEXT("sha256", "DIGEST", "model whose states to export"),
     CGAM_PARAM_END,
 };
 

@@ -7,12 +7,13 @@ static const cgam_param params[] = {
     CGAM_PARAMS_LM(false),
     CGAM_ROWS_OF(cgam_lm_answer_rows),
     CGAM_PARAM_WORDS("parts", "neff|sweep|steer|probe|inject|gates|fit|all",
-                     "parts to run, in this order; the first four if not given"),
+                     "parts to run, in this order; default: the first four"),
     CGAM_PARAM_OUT(NULL, "write study.json, tables and figures of all parts here"),
     CGAM_PARAM_LM_REPORT,
-    CGAM_PARAM_INTS("seeds", "N,N,..", NULL, 0, 9e15,
-                    "all parts under each of these seeds too, each with its own queries and "
-                    "demonstrations: draws.csv, and every main number's spread over them"),
+    CGAM_PARAM_INTS(
+        "seeds", "N,N,..", NULL, 0, 9e15,
+        "also run all parts with each of these seeds, which draws new queries and "
+        "demonstrations; writes draws.csv, and reports the spread of every main number"),
     CGAM_PARAM_LM_FIGURES,
     CGAM_PARAM_END,
 };

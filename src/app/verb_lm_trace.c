@@ -10,7 +10,7 @@ static const cgam_param params[] = {
     CGAM_PARAM_LM_MODEL,
     CGAM_PARAM_TEXT("prompt", "TEXT", "the text to continue", .required = true),
     CGAM_PARAM_TEXT("system", "TEXT", "the context: a system message, in the chat template"),
-    CGAM_PARAM_FLAG("chat", "put the prompt into the chat template without one, too"),
+    CGAM_PARAM_FLAG("chat", "use the chat template even without --system"),
     CGAM_PARAM_LM_VECTORS,
     CGAM_PARAM_LM_EDIT,
     CGAM_PARAM_INT("max-tokens", "N", "64", 1, 65536, "maximum number of tokens to generate"),

@@ -10,14 +10,16 @@
 
 static const cgam_param params[] = {
     CGAM_PARAMS_LM(false),
-    CGAM_PARAM_TEXT("contrast", "FILE", "pairs of texts, text<TAB>opposite a line, instead of data",
+    CGAM_PARAM_TEXT("contrast", "FILE",
+                    "pairs of texts instead of data, one text<TAB>opposite per line",
                     .input = CGAM_INPUT_TEXT),
-    CGAM_PARAM_CHOICE("kind", "mean|pca|pca-centred", "mean",
-                      "of --contrast: the mean difference, or the first principal component of the "
-                      "differences, as they are or less their mean"),
+    CGAM_PARAM_CHOICE(
+        "kind", "mean|pca|pca-centred", "mean",
+        "with --contrast: the mean difference, or the first principal component of the "
+        "differences (pca: as they are; pca-centred: minus their mean)"),
     CGAM_PARAM_TEXT(
         "from", "FILE[:X],FILE[:X],..",
-        "make the sum of the vectors in these files, each times its factor, instead of using data",
+        "instead of using data, sum the vectors in these files, each multiplied by its factor X",
         .input = CGAM_INPUT_NUMBERS),
     CGAM_PARAM_TEXT("out", "FILE", "vector to write: .gguf, .npy or .safetensors", .required = true,
                     .writes = true),

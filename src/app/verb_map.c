@@ -11,25 +11,25 @@ enum { SIDE = 5 }; /* attractors are also searched from SIDE x SIDE points of th
 
 static const cgam_param params[] = {
     CGAM_PARAM_BANK,
-    CGAM_PARAM_TEXT("context", "FILE[:NAME]", "one context (d), or rows:7*0.5+23; without it c = 0",
+    CGAM_PARAM_TEXT("context", "FILE[:NAME]", "one context (d), or rows:7*0.5+23; default: c = 0",
                     .input = CGAM_INPUT_VECTORS),
     CGAM_ROW_OF(cgam_map_opts_rows, "alpha"),
     CGAM_ROW_OF(cgam_map_opts_rows, "lambda"),
     CGAM_ROW_OF(cgam_map_opts_rows, "beta"),
     CGAM_PARAM_NORMALIZE,
     CGAM_ROW_OF(cgam_map_opts_rows, "gates"),
-    CGAM_PARAM_INTS("through", "I,J[,K]", NULL, 0, 9e15,
-                    "the plane through three memories, or through two and zero; without it along "
-                    "the bank's principal components"),
+    CGAM_PARAM_INTS(
+        "through", "I,J[,K]", NULL, 0, 9e15,
+        "draw the plane through three memories, or through two and zero; default: along the "
+        "bank's principal components"),
     CGAM_PARAM_INT("grid", "N", "41", 2, 400, "points along each side"),
     CGAM_PARAM_REAL("margin", "X", "0.5", 0, 100,
                     "margin around the memories of the plane, as a fraction of their extent"),
     CGAM_PARAM_TEXT("from", "FILE[:NAME]",
-                    "starts of flows (d) or (B,d), or rows:..: the query moves from there",
+                    "starts of flows (d) or (B,d), or rows:..; the query moves from each",
                     .input = CGAM_INPUT_VECTORS),
     CGAM_PARAM_REALS("at", "X,Y", NULL, -1e6, 1e6, "a start on the plane, by its coordinates"),
-    CGAM_PARAM_TEXT("context-then", "FILE[:NAME]",
-                    "the context after --switch; without it there is none",
+    CGAM_PARAM_TEXT("context-then", "FILE[:NAME]", "the context after --switch; default: none",
                     .input = CGAM_INPUT_VECTORS),
     CGAM_ROW_OF(cgam_map_flow_opts_rows, "switch"),
     CGAM_ROW_OF(cgam_map_flow_opts_rows, "tau-s"),

@@ -19,74 +19,81 @@
 static const cgam_param params[] = {
     CGAM_PARAM_TEXT("FILE", "FILE.json", "a network: docs/format/network.md", .required = true,
                     .input = CGAM_INPUT_JSON),
-    CGAM_PARAM_TEXT("data", "FILE[:NAME]", "examples, one a row", .required = true,
+    CGAM_PARAM_TEXT("data", "FILE[:NAME]", "examples, one per row", .required = true,
                     .input = CGAM_INPUT_NUMBERS),
-    CGAM_PARAM_TEXT("labels", "FILE",
-                    "the class of each example, from 0: an array (.npy, .csv), or any other file "
-                    "with one number a line",
-                    .input = CGAM_INPUT_ROWS),
+    CGAM_PARAM_TEXT(
+        "labels", "FILE",
+        "the class of each example, counted from 0: an array (.npy, .csv), or any other file "
+        "with one number per line",
+        .input = CGAM_INPUT_ROWS),
     CGAM_PARAM_FLAG("normalize", "divide each example by its norm"),
     CGAM_PARAM_REAL("divide", "X", "1", CGAM_ABOVE_0, INFINITY,
-                    "divide all numbers of the data by this first"),
-    CGAM_PARAM_TEXT("test", "FILE[:NAME]", "examples that are only counted, before and after",
+                    "divide all numbers of the data by this"),
+    CGAM_PARAM_TEXT("test", "FILE[:NAME]", "test examples, counted before and after training",
                     .input = CGAM_INPUT_NUMBERS),
-    CGAM_PARAM_TEXT("test-labels", "FILE", "their classes", .input = CGAM_INPUT_ROWS),
-    CGAM_PARAM_TEXT("clamp", "LAYER",
-                    "layer that an example fills: held there, or, if it is also the layer that is "
-                    "read, its start",
-                    .required = true),
+    CGAM_PARAM_TEXT("test-labels", "FILE", "classes of the test examples",
+                    .input = CGAM_INPUT_ROWS),
+    CGAM_PARAM_TEXT(
+        "clamp", "LAYER",
+        "layer that an example fills; it is held, or, if it is also --read, is only the start",
+        .required = true),
     CGAM_PARAM_TEXT("read", "LAYER", "layer whose activations the loss compares", .required = true),
-    CGAM_PARAM_WORDS("learn", "NAME,..",
-                     "synapses, for all their weights, or single numbers: SYNAPSE.gain, "
-                     "SYNAPSE.beta, LAYER.beta, LAYER.scale, ..",
-                     .required = true),
-    CGAM_PARAM_CHOICE("loss", "denoise|classify", NULL,
-                      "mean squared difference from the example, or -log of the probability of "
-                      "the label; classify if labels are given"),
-    CGAM_PARAM_REAL("noise", "X", "0", 0, INFINITY,
-                    "standard deviation of the noise added to each number of an example, drawn "
-                    "anew in each epoch; classes are judged without it"),
-    CGAM_PARAM_INT("steps", "N", NULL, 1, 100000,
-                   "so many explicit steps, differentiated exactly in reverse; else the network "
-                   "settles"),
-    CGAM_PARAM_REAL("step-size", "X", NULL, CGAM_ABOVE_0, INFINITY,
-                    "length of a step; with a network that settles times the shortest tau; 1 if "
-                    "not given"),
-    CGAM_PARAM_REAL("steady", "X", NULL, CGAM_ABOVE_0, INFINITY,
-                    "settled if |x - F(x)| is within this, relative to the largest |x| or 1; "
-                    "1e-8 if not given"),
-    CGAM_PARAM_INT("max-steps", "N", "1000", 1, 1e9,
-                   "steps in which the network must settle; beyond them an adaptive integrator "
-                   "goes on"),
-    CGAM_PARAM_CHOICE("method", "implicit|adjoint|equilibrium", NULL,
-                      "how a network that settles is differentiated: by the implicit function "
-                      "theorem (if not given), along its trajectory until --t-end, or by centred "
-                      "equilibrium propagation"),
-    CGAM_PARAM_REAL("t-end", "T", "10", CGAM_ABOVE_0, INFINITY, "horizon of method adjoint"),
+    CGAM_PARAM_WORDS(
+        "learn", "NAME,..",
+        "what to learn: a synapse (all its weights), or single parameters: SYNAPSE.gain, "
+        "SYNAPSE.beta, LAYER.beta, LAYER.scale, ..",
+        .required = true),
+    CGAM_PARAM_CHOICE(
+        "loss", "denoise|classify", NULL,
+        "mean squared difference from the example, or -log of the probability of the label; "
+        "default: classify if labels are given"),
+    CGAM_PARAM_REAL(
+        "noise", "X", "0", 0, INFINITY,
+        "standard deviation of the noise added to each number of an example, new in each "
+        "epoch; classes are judged without it"),
+    CGAM_PARAM_INT(
+        "steps", "N", NULL, 1, 100000,
+        "number of explicit steps, differentiated exactly in reverse; default: the network "
+        "settles instead"),
+    CGAM_PARAM_REAL(
+        "step-size", "X", NULL, CGAM_ABOVE_0, INFINITY,
+        "length of a step, in units of the shortest tau if the network settles; default 1"),
+    CGAM_PARAM_REAL(
+        "steady", "X", NULL, CGAM_ABOVE_0, INFINITY,
+        "settled if |x - F(x)| is at most this, relative to the largest |x| or 1; default 1e-8"),
+    CGAM_PARAM_INT(
+        "max-steps", "N", "1000", 1, 1e9,
+        "steps in which the network should settle; after them an adaptive integrator continues"),
+    CGAM_PARAM_CHOICE(
+        "method", "implicit|adjoint|equilibrium", NULL,
+        "how to differentiate a network that settles: by the implicit function theorem "
+        "(default), along its trajectory until --t-end, or by centred equilibrium propagation"),
+    CGAM_PARAM_REAL("t-end", "T", "10", CGAM_ABOVE_0, INFINITY,
+                    "method adjoint: length of the trajectory"),
     CGAM_PARAM_REAL("nudge", "X", "1e-3", CGAM_ABOVE_0, INFINITY,
-                    "share of the loss in the energy, of method equilibrium"),
+                    "method equilibrium: weight of the loss in the energy"),
     CGAM_PARAM_INT("nudged-steps", "N", "0", 0, 100000,
-                   "steps of each nudged phase of method equilibrium; 0: until it settles"),
+                   "method equilibrium: steps of each nudged phase; 0: until it settles"),
     CGAM_PARAM_CHOICE("optimizer", "adam|lbfgs", "adam",
                       "Adam on batches, or L-BFGS on all examples"),
     CGAM_PARAM_INT("epochs", "N", NULL, 1, 1e9,
-                   "passes of adam, 20 if not given; iterations of lbfgs, 200 if not given"),
-    CGAM_PARAM_INT("patience", "N", "10", 0, 1e9,
-                   "end after so many epochs in which the loss of the stopping part did not fall; "
-                   "0: never"),
-    CGAM_PARAM_INT("batch", "N", "64", 1, 1000000, "examples of a step of adam"),
+                   "passes of adam (default 20), or iterations of lbfgs (default 200)"),
+    CGAM_PARAM_INT(
+        "patience", "N", "10", 0, 1e9,
+        "stop after this many epochs without a lower loss on the stopping part; 0: never"),
+    CGAM_PARAM_INT("batch", "N", "64", 1, 1000000, "examples in one step of adam"),
     CGAM_PARAM_REAL("rate", "X", "1e-2", CGAM_ABOVE_0, INFINITY, "step size of adam"),
     CGAM_PARAM_REAL("ridge", "X", "0", 0, INFINITY,
-                    "penalty on the squares of all that is learned"),
-    CGAM_PARAM_REAL("held-out", "X", "0", 0, 0.9, "share of the examples that is only counted"),
+                    "penalty on the squares of all learned numbers"),
+    CGAM_PARAM_REAL("held-out", "X", "0", 0, 0.9, "share of the examples held out for counting"),
     CGAM_PARAM_REAL("stop", "X", "0", 0, 0.9,
                     "share of the other examples that decides when to end, and which epoch is "
                     "kept"),
-    CGAM_PARAM_SEED("of the parts, of batches and of the noise"),
-    CGAM_PARAM_TEXT("journal", "FILE", "resumes from this file what was interrupted",
+    CGAM_PARAM_SEED("seed of the split, the batches and the noise"),
+    CGAM_PARAM_TEXT("journal", "FILE", "save progress here; the same command resumes from it",
                     .writes = true),
     CGAM_PARAM_TEXT("out", "FILE.json",
-                    "the network with what was learned; weights go beside it, as .safetensors",
+                    "network file to write; its weights are written next to it as .safetensors",
                     .required = true, .writes = true),
     CGAM_PARAM_TEXT("figure", "DIR", "folder for the curve of the losses and their table",
                     .writes = true),

@@ -18,24 +18,26 @@
 
 static const cgam_param params[] = {
     CGAM_PARAM_BANK_IF(false),
-    CGAM_PARAM_TEXT("query", "FILE[:NAME]",
-                    "one query (d) or several (B,d); or a sum of memories by number or name, "
-                    "rows:7*0.5+king*0.5, several separated by ;, 'in quotes' where a name has "
-                    "one of +-*;' in it or begins with a digit",
-                    .required = true, .input = CGAM_INPUT_VECTORS),
+    CGAM_PARAM_TEXT(
+        "query", "FILE[:NAME]",
+        "one query (d) or several (B,d); or a sum of memories by number or name, "
+        "rows:7*0.5+king*0.5, several separated by ;. Put a name in 'quotes' if it contains "
+        "one of +-*;' or begins with a digit",
+        .required = true, .input = CGAM_INPUT_VECTORS),
     CGAM_PARAM_TEXT(
         "context", "FILE[:NAME]",
         "one context (d_c) for all queries, or one for each (B,d_c), or rows:.. as for a "
-        "query; without it c = 0",
+        "query; default: c = 0",
         .input = CGAM_INPUT_VECTORS),
-    CGAM_PARAM_TEXT("projection", "FILE[:NAME]", "P (d,d_c): gates see Z P c; without it P = I",
+    CGAM_PARAM_TEXT("projection", "FILE[:NAME]", "P (d,d_c): gates see Z P c; default: P = I",
                     .input = CGAM_INPUT_NUMBERS),
     CGAM_PARAM_TEXT("gate-weights", "FILE[:NAME]", "W (N,d_c): gates see W c instead",
                     .input = CGAM_INPUT_NUMBERS),
-    CGAM_PARAM_TEXT("fitted", "FILE.safetensors",
-                    "memories, projection or gate weights, alpha, beta and lambda that `cgam fit` "
-                    "learned; options on the command line take precedence",
-                    .input = CGAM_INPUT_NUMBERS),
+    CGAM_PARAM_TEXT(
+        "fitted", "FILE.safetensors",
+        "use what `cgam fit` learned: memories, projection or gate weights, alpha, beta, "
+        "lambda; options on the command line take precedence",
+        .input = CGAM_INPUT_NUMBERS),
     OPTION("lambda"),
     OPTION("alpha"),
     OPTION("beta"),
@@ -46,41 +48,41 @@ static const cgam_param params[] = {
     CGAM_PARAM_INT("top", "K", "5", 0, 1e9, "number of memories to list, most probable first"),
     CGAM_PARAM_TEXT(
         "target", "FILE|INDEX",
-        "the memory that gaps, bound and p refer to, instead of the winner: an index, or a file with one per query",
+        "the memory that gaps, bound and p refer to, instead of the winner: an index, or a "
+        "file with one per query",
         .input = CGAM_INPUT_NUMBERS),
     OPTION("certify"),
     OPTION("fast"),
     OPTION("tol-p"),
     OPTION("none"),
     CGAM_PARAM_TEXT("only", "FILE|N,N-N,..|NAME,..",
-                    "recall among these memories: .npy of booleans (N) or of row numbers, any "
-                    "other file has names, one a line; or a list of numbers, or of names; rows "
-                    "keep their numbers",
+                    "recall among these memories only: a list of numbers or of names; or a file, "
+                    "booleans (N) or row numbers in .npy, or names in any other file, one per "
+                    "line; rows keep their numbers",
                     .input = CGAM_INPUT_ROWS),
     CGAM_PARAM_TEXT("except", "FILE|N,N-N,..|NAME,..",
-                    "leave these memories out; as for --only, rows:7 too",
+                    "leave these memories out; given as for --only, or as rows:7",
                     .input = CGAM_INPUT_ROWS),
     CGAM_PARAM_TEXT(
         "where", "PREDICATE",
-        "recall among memories whose columns fulfil it: \"lang = 'de' and year >= 2020\"; "
-        "= != < <= > >= in and or not, parentheses"),
+        "recall among the memories whose columns satisfy this: \"lang = 'de' and year >= 2020\"; "
+        "operators: = != < <= > >= in and or not, parentheses"),
     CGAM_PARAM_TEXT("columns", "FILE",
-                    "columns for --where: .csv with a heading, or .npz; without it those of the "
+                    "columns for --where: .csv with a heading, or .npz; default: those of the "
                     "packed bank",
                     .input = CGAM_INPUT_TEXT),
     CGAM_PARAM_TEXT(
         "names", "FILE",
-        "list names beside numbers: a file with one a line; without FILE those of the "
-        "bank, in it where it is packed, else X.names beside X.npy. Names in rows:.., --only "
-        "and --except are these",
+        "list names beside numbers: a file with one per line; without FILE those in a packed "
+        "bank, or X.names beside X.npy. rows:.., --only and --except use the same names",
         .bare = CGAM_NAMES_BESIDE, .input = CGAM_INPUT_TEXT),
     CGAM_PARAM_FLAG("check", "packed bank: read the whole file and verify its digests first"),
     CGAM_PARAM_REAL("min-p", "X", NULL, 0, 1, "list only memories at least this probable"),
     CGAM_PARAM_FLAG("explain", "the scores of the top memories in parts: query evidence, context "
                                "bias, feedback"),
     CGAM_PARAM_FLAG(
-        "marks",
-        "limits of alpha, lambda and beta for the first query: alpha_crit, the fold, the bounds of uniqueness"),
+        "marks", "limits of alpha, lambda and beta for the first query: alpha_crit, the fold, the "
+                 "bounds of uniqueness"),
     OPTION("plain"),
     OPTION("tol"),
     OPTION("max-iter"),

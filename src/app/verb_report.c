@@ -8,10 +8,11 @@
 #include <string.h>
 
 static const cgam_param params[] = {
-    CGAM_PARAM_OUT("report", "folder; index.html, the tables and the figures are made in it"),
+    CGAM_PARAM_OUT("report", "folder for index.html, the tables and the figures"),
     CGAM_PARAM_SEED("seed of all random numbers"),
-    CGAM_PARAM_REAL("scale", "X", "1", 1e-6, 1e4,
-                    "multiply all numbers of trials, for a quick look or smaller errors"),
+    CGAM_PARAM_REAL(
+        "scale", "X", "1", 1e-6, 1e4,
+        "multiply the number of trials of every study, for a quick look or smaller errors"),
     CGAM_PARAM_FIGURES("draw the figures (needs gnuplot)"),
     CGAM_PARAM_END,
 };

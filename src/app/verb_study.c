@@ -26,11 +26,11 @@ static const cgam_param door_params[] = {
     CGAM_PARAM_FIGURES("draw the figures (SVG, PNG, PDF; needs gnuplot)"),
     CGAM_PARAM_CHOICE(
         "tables", "yes|no", "no",
-        "put the tables into the document too: `table`, by name, a list for each column"),
-    CGAM_PARAM_CHOICE("files", "yes|no", "yes", "no: the document alone, nothing is written"),
-    CGAM_PARAM_OUT(NULL,
-                   "folder for tables (CSV), summary (JSON), figures, and the progress that a "
-                   "repeated call continues from; a folder that holds another run is rejected"),
+        "also put the tables into the document, as `table`: by name, a list for each column"),
+    CGAM_PARAM_CHOICE("files", "yes|no", "yes", "no: write no files, only return the document"),
+    CGAM_PARAM_OUT(
+        NULL, "folder for tables (CSV), summary (JSON), figures and progress; the same command "
+              "resumes there, and a folder with another run is rejected"),
     CGAM_PARAM_FLAG("overwrite", "replace another run in the folder"),
     CGAM_PARAM_END,
 };

@@ -17,10 +17,10 @@ const cgam_verb *const cgam_verbs[] = {
 
 const cgam_param cgam_params_common[] = {
     CGAM_PARAM_INT("threads", "N", NULL, 1, CGAM_THREADS_MAX,
-                   "worker threads; one per core if not given. Results do not depend on it"),
+                   "worker threads; default: one per core. Results do not depend on it"),
     CGAM_PARAM_INT(
         "max-memory", "MB", NULL, 16, 1 << 30,
-        "memory limit of the verb, mapped files excluded; nine tenths of the free memory if not given"),
+        "memory limit of the verb, mapped files excluded; default: nine tenths of the free memory"),
     CGAM_PARAM_FLAG("json", "print one JSON document on standard output instead of text"),
     CGAM_PARAM_END,
 };

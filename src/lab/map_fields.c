@@ -16,27 +16,27 @@ const cgam_field cgam_map_opts_rows[] = {
          "coupling between gates and retrieval, 0 or more"),
     REAL(cgam_map_opts, beta, "beta", "X", "1", ABOVE_0, "inverse temperature, above 0"),
     CGAM_ROW(cgam_map_opts, settled, "gates", CGAM_CHOICE,
-             "gates as the context alone sets them, or where they settle at each point "
-             "(alpha below alpha_crit)",
+             "context: gates as the context alone sets them; settled: where they settle at each "
+             "point (alpha below alpha_crit)",
              .value = "context|settled", .fallback = "context"),
     CGAM_ROWS_END,
 };
 
 const cgam_field cgam_map_flow_opts_rows[] = {
     REAL(cgam_map_flow_opts, switch_time, "switch", "T", NULL, ABOVE_0,
-         "when a flow's context changes to --context-then"),
+         "time at which a flow's context changes to --context-then"),
     REAL(cgam_map_flow_opts, tau_s, "tau-s", "X", "0.1", ABOVE_0, "time constant of the gates"),
     REAL(cgam_map_flow_opts, tau_r, "tau-r", "X", "0.1", ABOVE_0, "time constant of the retrieval"),
     REAL(cgam_map_flow_opts, tau_q, "tau-q", "X", "1", ABOVE_0, "time constant of the query"),
-    REAL(cgam_map_flow_opts, t_end, "t-max", "T", "30", ABOVE_0, "horizon of the flows"),
+    REAL(cgam_map_flow_opts, t_end, "t-max", "T", "30", ABOVE_0, "time at which the flows end"),
     CGAM_ROWS_END,
 };
 
 #define REST(member_, kind_, ...) CGAM_ROW(cgam_attractor, member_, #member_, kind_, __VA_ARGS__)
 const cgam_field cgam_attractor_rows[] = {
-    REST(energy, CGAM_REAL, "at the rest point"),
+    REST(energy, CGAM_REAL, "energy at the rest point"),
     REST(winner, CGAM_INT, "the memory with the largest p"),
-    REST(p, CGAM_REAL, "its probability"),
+    REST(p, CGAM_REAL, "probability of that memory"),
     REST(starts, CGAM_INT, "starts that lead there"),
     REST(settled, CGAM_FLAG, "the last step was below 1e-9"),
     CGAM_ROWS_END,
@@ -44,11 +44,11 @@ const cgam_field cgam_attractor_rows[] = {
 
 #define MOMENT(member_, kind_, ...) CGAM_ROW(cgam_map_moment, member_, #member_, kind_, __VA_ARGS__)
 const cgam_field cgam_moment_rows[] = {
-    MOMENT(time, CGAM_REAL, "when"),
+    MOMENT(time, CGAM_REAL, "time"),
     MOMENT(x, CGAM_REAL, "where the query is on the plane"),
     MOMENT(y, CGAM_REAL, "where the query is on the plane"),
     MOMENT(off, CGAM_REAL, "its distance from the plane"),
-    MOMENT(energy, CGAM_REAL, "of the whole network"),
+    MOMENT(energy, CGAM_REAL, "energy of the whole network"),
     MOMENT(winner, CGAM_INT, "the memory with the largest score"),
     CGAM_ROWS_END,
 };

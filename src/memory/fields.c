@@ -33,29 +33,31 @@ const cgam_field cgam_recall_opts_rows[] = {
     REAL(cgam_recall_opts, beta, "beta", "X", "1", ABOVE_0, INFINITY,
          "inverse temperature, above 0"),
     OPT(mode, "mode", CGAM_CHOICE,
-        "first order (gates from the context alone), the self-consistent fixed "
-        "point, the network in time, from rest to a steady state or --t-max at any "
-        "alpha, or the fixed point on the branch from beta = 0",
+        "first: gates from the context alone; coupled: the self-consistent fixed point; "
+        "flow: the network in time, from rest to a steady state or --t-max, at any alpha; "
+        "anneal: the fixed point on the branch from beta = 0",
         .value = "first|coupled|flow|anneal", .fallback = "first"),
     REAL(cgam_recall_opts, beta_start, "beta-start", "X", NULL, ABOVE_0, INFINITY,
-         "mode anneal: where the branch begins; without it half the beta below which the "
-         "fixed point is unique"),
+         "mode anneal: beta at which the branch begins; default: half the beta below which "
+         "the fixed point is unique"),
     OPT(entmax, "activation", CGAM_TEXT,
-        "how scores become weights: softmax, sparsemax, entmax15, or entmax:A with 1 < A <= 2; "
-        "all but softmax give most memories the weight 0, and exact answers from a margin on",
+        "how scores become weights: softmax, sparsemax, entmax15, or entmax:A with 1 < A <= "
+        "2; all but softmax give most memories weight 0, and an exact answer if the gap is "
+        "large enough",
         .value = "NAME", .fallback = "softmax", .find = cgam_activation_find),
     OPT(certify, "certify", CGAM_CHOICE,
-        "how much to prove: what costs at most a quarter of the recall; all, with exact fold margin "
-        "and local contraction, alpha_crit and a search for a second fixed point (also --certify "
-        "alone); or nothing",
+        "how much to prove. usual: whatever costs at most a quarter of the recall; full "
+        "(also --certify alone): everything, with exact fold margin and local contraction, "
+        "alpha_crit and a search for a second fixed point; none: nothing",
         .value = CERTIFY, .fallback = "usual", .bare = "full"),
     OPT(fast, "fast", CGAM_FLAG,
-        "mode first: search an int8 sketch of the bank, with proof, and read only the rows that it cannot decide; p is an interval"),
+        "mode first: search an int8 sketch of the bank and read only the rows that its "
+        "proved bounds cannot exclude; p is an interval"),
     REAL(cgam_recall_opts, tol_p, "tol-p", "X", NULL, 0, 1,
          "with --fast: read more rows until the interval of p is at most this wide"),
     OPT(none_score, "none", CGAM_REAL,
-        "mode first: add a ghost memory of score X, which stands for \"none of these\"",
-        .value = "X", .min = -INFINITY, .max = INFINITY, .given = offsetof(cgam_recall_opts, none)),
+        "mode first: add a ghost memory of score X that stands for \"none of these\"", .value = "X",
+        .min = -INFINITY, .max = INFINITY, .given = offsetof(cgam_recall_opts, none)),
     OPT(plain, "plain", CGAM_FLAG, "mode coupled: do not finish by Newton's method"),
     REAL(cgam_recall_opts, tol, "tol", "X", "1e-12", 0, 1,
          "mode coupled: stop when p changes by at most this"),
@@ -65,15 +67,15 @@ const cgam_field cgam_recall_opts_rows[] = {
     TAU(tau_s, "tau-s", "gates"),
     TAU(tau_r, "tau-r", "retrieval"),
     TAU(tau_q, "tau-q", "query"),
-    REAL(cgam_recall_opts, t_max, "t-max", "T", "100", ABOVE_0, INFINITY, "mode flow: horizon"),
+    REAL(cgam_recall_opts, t_max, "t-max", "T", "100", ABOVE_0, INFINITY,
+         "mode flow: time at which the flow ends"),
     REAL(cgam_recall_opts, steady, "steady", "X", "1e-9", 0, 1,
-         "mode flow: stop when |x - F(x)| is within this, relative to the largest |x| "
-         "or 1; 0: run to --t-max"),
+         "mode flow: stop when |x - F(x)| is at most this, relative to the largest |x| or 1; "
+         "0: run to --t-max"),
     OPT(free_context, "free-context", CGAM_FLAG,
-        "mode flow: the context moves from where it is given instead of being held. "
-        "Whether it can settle is checked first and reported as context_margin"),
-    OPT(free_query, "free-query", CGAM_FLAG,
-        "mode flow: the query moves from where it is given instead of being held"),
+        "mode flow: let the context move, starting at --context. Whether it can settle is "
+        "checked first and reported as context_margin"),
+    OPT(free_query, "free-query", CGAM_FLAG, "mode flow: let the query move, starting at --query"),
     OPT(memory_max, "memory-max", CGAM_INT,
         "bytes for the factored gate operator; 0: half of what is available", .value = "BYTES",
         .fallback = "0", .max = 0x1p63),
@@ -81,11 +83,11 @@ const cgam_field cgam_recall_opts_rows[] = {
 };
 
 const cgam_field cgam_landscape_opts_rows[] = {
-    CGAM_ROW(
-        cgam_landscape_opts, starts, "starts", CGAM_INT,
-        "number of random starts, in addition to where a recall starts, every memory, and sets of leaders",
-        .value = "N", .fallback = "64", .max = 1e9),
-    CGAM_ROW(cgam_landscape_opts, seed, "seed", CGAM_INT, "of the random starts", .value = "N",
+    CGAM_ROW(cgam_landscape_opts, starts, "starts", CGAM_INT,
+             "number of random starts, in addition to the start of a recall, every memory, and "
+             "sets of leaders",
+             .value = "N", .fallback = "64", .max = 1e9),
+    CGAM_ROW(cgam_landscape_opts, seed, "seed", CGAM_INT, "seed of the random starts", .value = "N",
              .fallback = "1", .max = 9e15),
     CGAM_ROWS_END,
 };
@@ -106,7 +108,8 @@ const cgam_field cgam_result_rows[] = {
         "the memory with the largest score, ties to the lowest index; null: the ghost of --none"),
     RESULT(focus, CGAM_INT, "the target where one was given, else the winner",
            .when = CGAM_WITH_ALL),
-    RESULT(focus_rank, CGAM_INT, "how many memories score higher than it", .when = CGAM_WITH_ALL),
+    RESULT(focus_rank, CGAM_INT, "how many memories score higher than focus",
+           .when = CGAM_WITH_ALL),
     RESULT(p, CGAM_REAL, "probability of the winner, or of the target"),
     RESULT(log_p, CGAM_REAL, "its logarithm, finite where p underflows"),
     RESULT(p_none, CGAM_REAL, "probability of none of the memories", .when = CGAM_WITH_NONE),
@@ -124,9 +127,10 @@ const cgam_field cgam_result_rows[] = {
     PART("top_log_p", 0, "their log p"),
     PART("top_names", CGAM_WITH_NAMES, "their names"),
     PART("parts", CGAM_WITH_PARTS, "their scores in parts: evidence, bias, feedback"),
-    CGAM_ROW(cgam_result, focus, "target", CGAM_INT, "the memory that the numbers speak of",
+    CGAM_ROW(cgam_result, focus, "target", CGAM_INT, "the memory that the numbers refer to",
              .when = CGAM_WITH_TARGET),
-    CGAM_ROW(cgam_result, p, "target_p", CGAM_REAL, "its probability", .when = CGAM_WITH_TARGET),
+    CGAM_ROW(cgam_result, p, "target_p", CGAM_REAL, "probability of that memory",
+             .when = CGAM_WITH_TARGET),
     CGAM_ROW(cgam_result, focus_rank, "target_rank", CGAM_INT, "how many memories score higher",
              .when = CGAM_WITH_TARGET),
     RESULT(neff_entropy, CGAM_REAL, "memories in play, exp(entropy)"),
@@ -138,9 +142,9 @@ const cgam_field cgam_result_rows[] = {
     RESULT(gap_gate, CGAM_REAL, "lead by the gates alone"),
     RESULT(p_lower_bound, CGAM_REAL, "p is at least this, by the gap"),
     RESULT(readout_error_bound, CGAM_REAL, "the readout Z'p is at most this far from the memory"),
-    RESULT(readout_left_out, CGAM_REAL, "bound of the weight of rows that sums passed over"),
+    RESULT(readout_left_out, CGAM_REAL, "bound on the weight of rows that sums left out"),
     RESULT(iterations, CGAM_INT, "of the map, Newton steps included; mode flow: time steps"),
-    RESULT(newton_steps, CGAM_INT, "of these, Newton's"),
+    RESULT(newton_steps, CGAM_INT, "Newton steps among these"),
     RESULT(end, CGAM_CHOICE, "how it ended",
            .value = "direct|converged|max_iter|stalled|diverged|horizon|rose"),
     RESULT(change, CGAM_REAL, "last change of p; mode flow: |x - F(x)| at the end"),
@@ -174,10 +178,10 @@ const cgam_field cgam_result_rows[] = {
 #define PATHS "pass|matrices|vectors|coupled|coupled-together|flow|sketch|anneal|lanes"
 #define DTYPES "f64|f32|f16|bf16|i64|i32"
 const cgam_field cgam_route_rows[] = {
-    CGAM_ROW(cgam_route, path, "path", CGAM_CHOICE, "the way the recall took", .value = PATHS),
-    CGAM_ROW(cgam_route, precision, "precision", CGAM_CHOICE, "of most of the arithmetic",
+    CGAM_ROW(cgam_route, path, "path", CGAM_CHOICE, "how the recall was computed", .value = PATHS),
+    CGAM_ROW(cgam_route, precision, "precision", CGAM_CHOICE, "precision of most of the arithmetic",
              .value = DTYPES),
-    CGAM_ROW(cgam_route, group, "group", CGAM_INT, "queries that went together"),
+    CGAM_ROW(cgam_route, group, "group", CGAM_INT, "queries that ran together"),
     CGAM_ROW(cgam_route, unit, "unit", CGAM_TEXT, "instructions of most of the arithmetic"),
     CGAM_ROW(cgam_route, certify, "certify", CGAM_CHOICE, "how much was proved", .value = CERTIFY),
     CGAM_ROWS_END,
@@ -196,16 +200,16 @@ const cgam_field cgam_marks_rows[] = {
 
 const cgam_field cgam_anneal_point_rows[] = {
     CGAM_ROW(cgam_anneal_point, beta, "beta", CGAM_REAL, "inverse temperature"),
-    CGAM_ROW(cgam_anneal_point, energy, "energy", CGAM_REAL, "of the fixed point"),
-    CGAM_ROW(cgam_anneal_point, winner, "winner", CGAM_INT, "its leader"),
-    CGAM_ROW(cgam_anneal_point, p, "p", CGAM_REAL, "of the leader"),
+    CGAM_ROW(cgam_anneal_point, energy, "energy", CGAM_REAL, "energy of the fixed point"),
+    CGAM_ROW(cgam_anneal_point, winner, "winner", CGAM_INT, "the memory with the largest p"),
+    CGAM_ROW(cgam_anneal_point, p, "p", CGAM_REAL, "largest p"),
     CGAM_ROW(cgam_anneal_point, fold_margin, "fold_margin", CGAM_REAL,
              "an eigenvalue on small banks, else a lower bound"),
     CGAM_ROWS_END,
 };
 
 const cgam_field cgam_transition_rows[] = {
-    CGAM_ROW(cgam_transition, beta, "beta", CGAM_REAL, "where it is"),
+    CGAM_ROW(cgam_transition, beta, "beta", CGAM_REAL, "beta of the transition"),
     CGAM_ROW(cgam_transition, kind, "kind", CGAM_CHOICE, "what happens there",
              .value = "fold|pitchfork|winner"),
     CGAM_ROWS_END,
@@ -216,14 +220,15 @@ const cgam_field cgam_transition_rows[] = {
 const cgam_field cgam_bank_info_rows[] = {
     BANK(n, CGAM_INT, "memories"),
     BANK(d, CGAM_INT, "dimensions"),
-    BANK(whole, CGAM_INT, "memories with those that do not count; numbers are below it"),
-    BANK(dtype, CGAM_CHOICE, "how rows are stored", .value = DTYPES),
+    BANK(whole, CGAM_INT,
+         "memories including those that are left out; all row numbers are below this"),
+    BANK(dtype, CGAM_CHOICE, "type of the stored rows", .value = DTYPES),
     BANK(norm_min, CGAM_REAL, "shortest memory"),
     BANK(norm_max, CGAM_REAL, "longest memory"),
     BANK(equal_norms, CGAM_FLAG, "all memories have the same norm"),
     BANK(unit, CGAM_FLAG, "all memories have norm 1"),
     CGAM_ROW(cgam_bank_info, zero_rows, "zero_memories", CGAM_INT, "memories that are zero"),
-    BANK(mapped, CGAM_FLAG, "rows are pages of the file"),
+    BANK(mapped, CGAM_FLAG, "rows are mapped from the file"),
     BANK(sketch, CGAM_FLAG, "it has an int8 sketch"),
     CGAM_ROWS_END,
 };
@@ -296,7 +301,7 @@ const cgam_field cgam_point_rows[] = {
     POINT(index, "index", CGAM_INT, "directions that lead down"),
     POINT(energy, "energy", CGAM_REAL, "E at the point"),
     POINT(winner, "winner", CGAM_INT, "the memory with the largest p"),
-    POINT(p, "p", CGAM_REAL, "its probability"),
+    POINT(p, "p", CGAM_REAL, "probability of that memory"),
     POINT(neff_entropy, "neff_entropy", CGAM_REAL, "memories in play, exp(entropy)"),
     POINT(basin, "basin", CGAM_REAL, "share of the descents that end there"),
     POINT(fold_margin, "fold_margin", CGAM_REAL, "above 0 the state is stable"),
@@ -333,7 +338,7 @@ const cgam_field cgam_flow_report_rows[] = {
     FLOWED(energy_start, CGAM_REAL, "energy at the start"),
     FLOWED(energy_end, CGAM_REAL, "energy at the end"),
     FLOWED(energy_rise, CGAM_REAL, "largest rise between changes of a clamp; 0 but for rounding"),
-    FLOWED(rise_time, CGAM_REAL, "when"),
+    FLOWED(rise_time, CGAM_REAL, "time"),
     FLOWED(power, CGAM_REAL, "dE/dt at the end"),
     FLOWED(residual, CGAM_REAL, "largest |x - F(x)| of free layers"),
     FLOWED(settled, CGAM_REAL, "when the energy had settled"),

@@ -187,7 +187,7 @@ static cgam_status begin_page(cgam_env *env, const char *folder, const char *pat
                 "<nav><a href=\"#model-claims\">Claims</a><a href=\"#models\">Studies</a></nav>\n");
     cgam_models_claims_html(to, models, claims);
     status = cgam_models_html(to, env, folder, models);
-    cgam_html_say(to, "The synthetic studies join this page with:");
+    cgam_html_say(to, "To add the synthetic studies to this page:");
     fprintf(to, "<pre>cgam report --out ");
     cgam_html_text(to, folder);
     fprintf(to, "</pre>\n</body>\n</html>\n");

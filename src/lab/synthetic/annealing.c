@@ -146,10 +146,12 @@ static cgam_status make_tables(cgam_study *study, void *arg, const cgam_blocks *
     cgam_study_add(
         study, "cells",
         "Plain and annealed recalls and the landscape, without (0) and with (1) the context. "
-        "plain_best, anneal_best: share that ends at the lowest energy found; agree: both at one "
-        "energy; lower, higher: the annealed one is; *_right: the target wins; jumped: the "
-        "branch had a fold or a pitchfork; whole: the signs of all points sum to 1, as they do "
-        "where none is missing. minima_change: with the context less without, of the same problem.",
+        "Shares of problems: plain_best, anneal_best: the recall ends at the lowest energy "
+        "found; agree: both end at the same energy; lower, higher: the annealed recall ends "
+        "lower, higher; *_right: the target wins; jumped: the branch had a fold or a "
+        "pitchfork; whole: the signs of all points sum to 1, as they must if none is "
+        "missing. minima_change: minima with the context minus those without, on the same "
+        "problem.",
         "lambda,beta,context,trials,plain_best,anneal_best,agree,lower,higher,plain_right,"
         "anneal_right,best_right,jumped,whole,minima,minima_se,saddles,minima_change,"
         "minima_change_se",

@@ -315,14 +315,19 @@ static cgam_status make_tables(cgam_study *study, void *arg, const cgam_blocks *
     const int64_t cells = cells_of(o);
     cgam_study_add(
         study, "cells",
-        "Flows and plain iterations from random starts. rested, settled: the share of flows and of "
-        "iterations that come to an end; residual: the most that a flow's end leaves of p = map(p); "
-        "rose, climbed: flows and steps whose energy rises; same: starts from which both end at one "
-        "point; limits: different ends of one problem's starts; spread: between the energies of "
-        "its highest and lowest end; unique: problems with one fixed point by theorem; refuted: of "
-        "those, with several ends; loose: every fourth start, from which query_rested and query_rose count flows with a free "
-        "query, context_rested and context_rose: with a free context of positive margin. Problems in which alpha is not below alpha_crit do not count.",
+        "Flows and plain iterations from random starts. rested, settled: share of flows, of "
+        "iterations, that come to rest; residual: largest residual of p = map(p) at the end "
+        "of a flow; rose, climbed: number of flows, of steps, whose energy rises; same: "
+        "share of starts from which both end at the same point; limits: number of different "
+        "ends of one problem's starts; spread: difference between the energies of its "
+        "highest and lowest end; unique: problems with one fixed point by theorem; refuted: "
+        "those of them with several ends; loose: every fourth start, used also for flows "
+        "with a free query (query_rested, query_rose) and with a free context of positive "
+        "margin (context_rested, context_rose). Problems with alpha at or above alpha_crit "
+        "are left out.",
+        ""
         "alpha,lambda,beta,problems,starts,rested,settled,residual,rose,climbed,same,limits,limits_se,"
+        ""
         "limits_iterated,spread,time,iterations,contraction,unique,refuted,loose,query_rested,query_rose,"
         "context_rested,context_rose",
         NULL, cells);

@@ -55,8 +55,8 @@ static void curve_table(cgam_study *study, const cgam_coupling *c, const cgam_bl
     const cgam_study_opts *o = &study->opts;
     int64_t rows = c->folds / SUMS;
     cgam_study_add(study, "curves",
-                   "Mean peak of softmax(beta r), of softmax(beta s) for lambda = 0. unconverged "
-                   "counts trials whose iteration was stopped.",
+                   "Mean peak of softmax(beta r), or of softmax(beta s) for lambda = 0. "
+                   "unconverged counts trials whose iteration was stopped.",
                    "lambda,alpha,peak_mean,peak_se,trials,unconverged,supercritical", NULL, rows);
     for (int64_t k = 0; k < o->lambda.count; k++)
         for (int64_t a = 0; a < c->own[k].count; a++) {
@@ -96,7 +96,8 @@ static cgam_status threshold_table(cgam_study *study, const cgam_coupling *c, co
     cgam_study_add(
         study, "thresholds",
         "alpha_half: first crossing of mean peak 1/2. alpha_theory: alpha_crit (1 - lambda^2 beta "
-        "/ n), proved for balanced banks only. fold: where the branch of fixed points from alpha = 0 "
+        "/ n), proved for balanced banks only. fold: where the branch of fixed points from "
+        "alpha = 0 "
         "ends, quartiles over the trials in which it does.",
         "lambda,alpha_half,alpha_half_se,alpha_theory,fold_q25,fold_median,fold_q75,fold_share,"
         "fold_trials",

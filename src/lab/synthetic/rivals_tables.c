@@ -73,13 +73,15 @@ static void setting_table(cgam_study *study, const setup *u, const cgam_blocks *
 {
     static const char *const tables[] = {"accuracy", "wrong", "space", "clusters"};
     static const char *const about[] = {
-        "Mechanisms on the draws of figure 2: the strength chosen on the sets of even number and counted on the others; "
-        "standard errors between sets. gain: accuracy less that of query mixing on the same trials. work: multiply-adds, in "
-        "products with all memories.",
+        "Mechanisms on the draws of figure 2: the strength is chosen on the even-numbered "
+        "sets and counted on the others; standard errors between sets. gain: accuracy minus "
+        "that of query mixing on the same trials. work: multiply-adds, in units of one "
+        "product with all memories.",
         "The same with contexts of another memory in a share of the trials.",
         "The same with contexts in a space of their own.", "The same with memories in clusters."};
     cgam_study_add(
         study, tables[setting], about[setting],
+        ""
         "mechanism,sigma_q,strength,second,accuracy,accuracy_se,readout_error,readout_error_se,neff,neff_se,"
         "work,gain,gain_se",
         labels, CGAM_RIVALS * u->sigmas);
@@ -104,7 +106,8 @@ static void overall_table(cgam_study *study, const setup *u, const cgam_blocks *
 {
     cgam_study_add(
         study, "overall",
-        "Accuracy over all sigma_q in every setting, and the gain over query mixing and (more) over the product "
+        "Accuracy over all sigma_q in every setting, and the gain over query mixing and "
+        "(more) over the product "
         "of experts on the same trials; standard errors between sets.",
         "mechanism,plain,plain_se,plain_gain,plain_gain_se,plain_more,plain_more_se,"
         "wrong,wrong_se,wrong_gain,wrong_gain_se,wrong_more,wrong_more_se,"
@@ -133,8 +136,8 @@ static void strength_table(cgam_study *study, const setup *u, const cgam_blocks 
 {
     cgam_study_add(
         study, "strengths",
-        "Every strength of every mechanism: accuracy over all sigma_q on the sets that it is chosen on, and on the "
-        "others. setting: 0 plain, 1 wrong, 2 space, 3 clusters.",
+        "Every strength of every mechanism: accuracy over all sigma_q, on the sets used to "
+        "choose it and on the others. setting: 0 plain, 1 wrong, 2 space, 3 clusters.",
         "mechanism,setting,strength,second,chosen_on,counted,counted_se", labels,
         u->settings * u->options);
     for (int setting = 0; setting < u->settings; setting++)
@@ -287,7 +290,8 @@ static json_t *cell_json(cgam_study *study, const setup *u, int64_t cell, int la
         json_array_append_new(
             options,
             cgam_json_object(
-                "mechanism=%s strength=%g second=%g right?=%d readout_error=%g neff=%g work=%g r=%p",
+                "mechanism=%s strength=%g second=%g right?=%d readout_error=%g neff=%g "
+                "work=%g r=%p",
                 cgam_rival_names[u->option[k].rival], u->option[k].strength, u->option[k].second,
                 m[CGAM_RIVAL_RIGHT] > 0, m[CGAM_RIVAL_ERROR], m[CGAM_RIVAL_NEFF],
                 m[CGAM_RIVAL_WORK], cgam_json_reals(w->r + lane, u->n, width)));

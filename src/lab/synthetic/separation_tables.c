@@ -52,9 +52,9 @@ static void accuracy_table(cgam_study *study, const cgam_separation *u, const cg
     const double n = (double)o->trials, K = (double)o->banks;
     cgam_study_add(
         study, "accuracy",
-        "Share of trials in which the target wins. gained and lost count trials that turn right or "
-        "wrong against the lambda before; gained_0 and lost_0 against the first lambda. unconverged "
-        "counts self-consistent recalls that were stopped.",
+        "Share of trials in which the target wins. gained and lost count trials that turn "
+        "right or wrong compared with the previous lambda; gained_0 and lost_0 compared with "
+        "the first lambda. unconverged counts self-consistent recalls that were stopped.",
         "lambda,sigma_q,accuracy,accuracy_se,p_target,p_target_se,trials,gained,lost,gained_0,"
         "lost_0,unconverged",
         NULL, u->lambdas * u->sigmas);
@@ -180,11 +180,10 @@ static void point_table(cgam_study *study, const cgam_separation *u, const cgam_
     double least = INFINITY;
     for (int64_t i = 0; i < b->count; i++)
         least = fmin(least, b->records[i * u->record + u->at[POINTS] + 2]);
-    cgam_study_add(
-        study, "points",
-        "Points against the bound at Delta (violations, least margin of the logarithms) and at "
-        "Delta_raw + lambda Delta_gate, which is never above Delta.",
-        "points,violations,least_margin,sum_violations,sum_above_gap", NULL, 1);
+    cgam_study_add(study, "points",
+                   "Points compared with the bound at Delta (violations, least margin of the "
+                   "logarithms) and at Delta_raw + lambda Delta_gate, which never exceeds Delta.",
+                   "points,violations,least_margin,sum_violations,sum_above_gap", NULL, 1);
     CGAM_STUDY_ROW(study, total(b, u, -1, u->at[POINTS]), total(b, u, -1, u->at[POINTS] + 1), least,
                    total(b, u, -1, u->at[POINTS] + 3), total(b, u, -1, u->at[POINTS] + 4));
 }

@@ -108,11 +108,13 @@ static cgam_status make_tables(cgam_study *study, void *arg, const cgam_blocks *
     const double n = (double)b->count;
     cgam_study_add(
         study, "cells",
-        "Recalls with alpha-entmax of an order (1: softmax, 2: sparsemax), without (0) and with (1) "
-        "the context. support: memories with a weight; exact: share in which one memory has all of "
-        "it, certified: proved to; exact_right: and it is the target; wide: share in which beta "
-        "gap >= 1/(order - 1), missed: of those, not exact; narrowed, widened: problems whose support "
-        "the context makes smaller, larger.",
+        "Recalls with alpha-entmax of an order (1: softmax, 2: sparsemax), without (0) and "
+        "with (1) the context. support: number of memories with a weight; exact: share in "
+        "which one memory has all the weight; certified: share in which that is proved; "
+        "exact_right: share in which it is the target; wide: share in which beta gap >= "
+        "1/(order - 1); missed: those of them that are not exact; narrowed, widened: "
+        "problems whose support the context makes smaller, larger.",
+        ""
         "sigma_q,order,context,trials,accuracy,accuracy_se,support,support_se,neff,exact,exact_right,"
         "certified,p_target,wide,missed,narrowed,widened",
         NULL, rows);

@@ -146,9 +146,9 @@ static cgam_status make_tables(cgam_study *study, void *arg, const cgam_blocks *
     study->labels = names;
     for (int64_t j = 0; j < u->theorems; j++) names[j] = u->theorem[j]->name;
     cgam_study_add(study, "checks",
-                   "Statements on random instances. worst_margin: how far the closest "
-                   "case is on the right side; identities show minus their relative "
-                   "error. A margin below -tolerance counts as a violation.",
+                   "Statements on random instances. worst_margin: distance of the closest "
+                   "case from a violation; for identities, minus their relative error. A "
+                   "margin below -tolerance counts as a violation.",
                    "name,cases,violations,worst_margin,tolerance", names, u->theorems);
     json_t *list = json_array();
     for (int64_t j = 0; j < u->theorems; j++) {

@@ -287,9 +287,10 @@ static cgam_status ratio_table(cgam_study *study, const cgam_blocks *b)
     if (!x) return cgam_fail_nomem(study->env, "times");
     cgam_study_add(
         study, "ratios",
-        "Accuracy at the end, and when context has settled and retrieval has decided (times in "
-        "tau_s, quartiles over the trials in which they do). context_first: share of trials in "
-        "which the context settles before retrieval decides. gained, lost: against the smallest "
+        "Accuracy at the end, and the times at which the context has settled and retrieval "
+        "has decided (in tau_s, quartiles over the trials in which this happens). "
+        "context_first: share of trials in which the context settles before retrieval "
+        "decides. gained, lost: trials that turn right, wrong, compared with the smallest "
         "ratio.",
         "ratio,accuracy,accuracy_se,gained,lost,context_first,context_q25,context_median,"
         "context_q75,decided_q25,decided_median,decided_q75,undecided,trials",

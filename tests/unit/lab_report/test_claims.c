@@ -264,7 +264,7 @@ TEST(what_is_refuted_is_told_from_what_is_not_shown)
     for (int i = 0; i < claims.count; i++) {
         char text[200];
         const char *says = claims.claim[i].says;
-        bool opposite = strncmp(says, "It does more than the readout", 29) == 0 ||
+        bool opposite = strncmp(says, "A vector inside the model does more than", 40) == 0 ||
                         strncmp(says, "Separability peaks", 18) == 0 ||
                         strncmp(says, "Query plus", 10) == 0;
         if (opposite)

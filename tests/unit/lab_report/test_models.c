@@ -112,10 +112,10 @@ TEST(experiments_beside_a_study_are_judged)
     static const struct {
         const char *part, *claim;
     } cases[] = {
-        {"inject", "A vector inside"},      {"inject", "It does more than the readout"},
+        {"inject", "A vector inside"},      {"inject", "A vector inside the model does more"},
         {"inject", "Replacing the state"},  {"fit", "A learned P carries"},
-        {"fit", "A learned P has most"},    {"fit", "A learned P does more than demonstrations"},
-        {"fit", "A learned P serves"},      {"fit", "Low rank"},
+        {"fit", "A learned P gives most"},  {"fit", "A learned P does more than demonstrations"},
+        {"fit", "A learned P works"},       {"fit", "Low rank"},
         {"gates", "The stable range"},      {"gates", "A small"},
         {"gates", "At α = 0 the feedback"}, {"gates", "At α > 0 the feedback"}};
     world w = everything;
@@ -149,21 +149,15 @@ TEST(experiments_beside_a_study_are_judged)
 /* One change at a time turns the claim it is about, and the other study keeps it "on" itself. */
 TEST(each_claim_follows_its_own_numbers)
 {
-    static const char *const names[] = {"Without demonstrations",
-                                        "The collapse is in later layers",
-                                        "The collapse is onto",
-                                        "Query plus",
-                                        "The same over the whole",
-                                        "What it gains over the labels",
-                                        "What it gains over the vocabulary",
-                                        "More shots",
-                                        "Late contexts are needed",
-                                        "Supportive context",
-                                        "Adversarial context",
-                                        "The same with objects",
-                                        "Separability peaks",
-                                        "Alignment sharpens",
-                                        "Separability comes before"};
+    static const char *const names[] = {
+        "Without demonstrations",       "The collapse is in later layers",
+        "The collapse is onto",         "Query plus",
+        "The same over the whole",      "The gain over the labels",
+        "The gain over the vocabulary", "More shots",
+        "Late contexts are needed",     "Supportive context",
+        "Adversarial context",          "The same with objects",
+        "Separability peaks",           "Alignment sharpens",
+        "Separability comes before"};
     /* Without a fall there is no cell to speak of; a margin that is as large everywhere lacks a tenth of itself nowhere. */
     static const bool open[sizeof names / sizeof *names] = {[10] = true, [11] = true, [14] = true};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {

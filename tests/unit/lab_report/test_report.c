@@ -322,7 +322,7 @@ TEST(commands_name_what_is_unusual)
 /* The last one: it leaves tables changed. */
 TEST(no_cell_is_forgotten)
 {
-    static const char fewer[] = "A context leaves fewer", exact[] = "From βΔ";
+    static const char fewer[] = "A context leaves fewer", exact[] = "If βΔ";
     const cgam_study *s = report->runs[CGAM_RUN_ANNEALING].study;
     int64_t *trials = (int64_t *)(uintptr_t)&s->opts.trials, were = *trials;
     const cgam_table *t = cgam_study_find(s, "cells");
