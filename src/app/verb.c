@@ -40,10 +40,13 @@ cgam_words cgam_verb_words(const cgam_verb *verb)
     return w;
 }
 
-void cgam_verb_print(const cgam_verb *verb, const json_t *doc, FILE *to)
+bool cgam_verb_print(const cgam_verb *verb, const json_t *doc, const cgam_late *late, FILE *to)
 {
-    if (verb->print) verb->print(doc, to);
-    else cgam_fill(to, find_text("text", verb->text ? verb->text : verb->name), doc);
+    if (!verb->print)
+        return cgam_fill_late(to, find_text("text", verb->text ? verb->text : verb->name), doc,
+                              late);
+    verb->print(doc, to);
+    return true;
 }
 
 const cgam_param *cgam_verb_param(const cgam_verb *verb, int i)

@@ -78,7 +78,8 @@ typedef struct cgam_words {
 } cgam_words;
 cgam_words cgam_verb_words(const cgam_verb *verb);
 /* Prints a document of the verb as text. */
-void cgam_verb_print(const cgam_verb *verb, const json_t *doc, FILE *to);
+CGAM_NODISCARD bool cgam_verb_print(const cgam_verb *verb, const json_t *doc, const cgam_late *late,
+                                    FILE *to);
 
 /* Runs call->verb, which fills call->doc. Returns CGAM_E_NOMEM if the document is incomplete. */
 CGAM_NODISCARD cgam_status cgam_call_run(cgam_call *call);

@@ -485,8 +485,11 @@ static json_t *result_json(const job *j, int64_t k)
     return doc;
 }
 
+/* Where the list is made later, the document holds its first items: templates ask whether there is one, and for the facts
+ * of the first. */
 static void put_results(job *j)
 {
+    enum { FEW = 2 };
     json_t *doc = j->call->doc, *queries = json_array();
     cgam_bank_info bank = cgam_bank_describe(j->bank);
     cgam_gate_info gate = cgam_gate_describe(cgam_recall_gate(j->plan));
@@ -515,7 +518,7 @@ static void put_results(job *j)
         cgam_end end = j->results[k].end;
         j->call->negative |=
             end != CGAM_END_DIRECT && end != CGAM_END_CONVERGED && end != CGAM_END_HORIZON;
-        if (!j->call->streams) json_array_append_new(queries, result_json(j, k));
+        if (!j->call->streams || k < FEW) json_array_append_new(queries, result_json(j, k));
     }
     cgam_json_put(doc, "queries", queries);
 }

@@ -118,21 +118,32 @@ static void put_ranks(json_t *doc)
     cgam_json_put(doc, "traffic", traffic);
 }
 
+/* An item of a list that is made while it is printed: names and texts come from files. */
+static json_t *tame_item(void *of, int64_t i)
+{
+    const cgam_late *late = of;
+    json_t *item = late->item(late->of, i);
+    cgam_json_tame(item);
+    return item;
+}
+
 /* close_output() checks for errors of the stream. The watch goes on: a reader may be slow, or never read. */
 static cgam_status print_document(cgam_call *call, FILE *to)
 {
+    bool fine = false;
     cgam_watch_quiet();
     if (cgam_args_flag(call->args, "json")) {
-        bool fine = cgam_json_write_late(to, call->doc, 1, &call->late);
-        if (!fine && !ferror(to) && cgam_interrupted(call->env)) return CGAM_E_INTERRUPTED;
-        if (!fine && !ferror(to)) return cgam_fail_nomem(call->env, "the document");
-        fputc('\n', to);
+        fine = cgam_json_write_late(to, call->doc, 1, &call->late);
+        if (fine) fputc('\n', to);
     } else {
-        cgam_json_tame(call->doc); /* names and texts come from files */
+        cgam_json_tame(call->doc);
         const char *missing = cgam_json_get_text(call->doc, "figures_missing");
-        cgam_verb_print(call->verb, call->doc, to);
+        cgam_late tame = {call->late.name, call->late.count, tame_item, NULL, &call->late};
+        fine = cgam_verb_print(call->verb, call->doc, &tame, to);
         if (*missing) fprintf(to, "%s: figures are left out, all else is complete\n", missing);
     }
+    if (!fine && !ferror(to) && cgam_interrupted(call->env)) return CGAM_E_INTERRUPTED;
+    if (!fine && !ferror(to)) return cgam_fail_nomem(call->env, "the document");
     (void)fflush(to);
     return cgam_json_ran_short() ? cgam_fail_nomem(call->env, "the document") : CGAM_OK;
 }
@@ -156,7 +167,7 @@ static int run_verb(const cgam_verb *verb, int argc, const char *const *argv, FI
     call.args = args;
     if (status == CGAM_OK && team && verb->ranks == CGAM_RANKS_NONE)
         status = cgam_fail(env, CGAM_E_UNSUPPORTED, "this verb does not run over ranks; use cgam");
-    call.streams = status == CGAM_OK && !team && cgam_args_flag(args, "json");
+    call.streams = !team;
     if (status == CGAM_OK && isatty(fileno(to)) && !cgam_args_flag(args, "json")) call.live = to;
     if (status == CGAM_OK && (is_speaker() || verb->ranks >= CGAM_RANKS_ALL))
         status = cgam_call_run(&call);

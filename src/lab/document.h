@@ -51,7 +51,7 @@ CGAM_NODISCARD cgam_status cgam_json_text(cgam_env *env, const json_t *doc, char
 bool cgam_json_write(FILE *to, const json_t *value, int indent);
 
 /* A list of a document that is made item by item while it is written, so that it is never whole in memory. In the
- * document an empty array stands for it. */
+ * document an array of none or a few of its items stands for it. */
 typedef struct cgam_late {
     const char *name; /* its key in the document; NULL: there is no such list */
     int64_t count;

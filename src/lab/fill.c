@@ -14,9 +14,15 @@ typedef struct scope {
     const struct scope *outer;
     size_t place;
     const char *key;
-    bool html;           /* texts are escaped */
-    const char *missing; /* printed for a missing number */
+    bool html;               /* texts are escaped */
+    const char *missing;     /* printed for a missing number */
+    struct listing *listing; /* of the whole document; NULL: none, or an item is filled */
 } scope;
+
+typedef struct listing {
+    const cgam_late *late;
+    bool failed;
+} listing;
 
 static void fill(FILE *to, const char *text, const char *end, const scope *in);
 
@@ -127,9 +133,27 @@ static void fill_items(FILE *to, const char *text, const char *end, const json_t
     json_t *item;
     const char *key;
     json_array_foreach(value, i, item)
-        fill(to, text, end, &(scope){item, in, i, NULL, in->html, in->missing});
+        fill(to, text, end, &(scope){item, in, i, NULL, in->html, in->missing, NULL});
     json_object_foreach((json_t *)(uintptr_t)value, key, item)
-        fill(to, text, end, &(scope){item, in, 0, key, in->html, in->missing});
+        fill(to, text, end, &(scope){item, in, 0, key, in->html, in->missing, NULL});
+}
+
+static bool is_late(const scope *in, const char *path, size_t length)
+{
+    const char *name = in->listing ? in->listing->late->name : NULL;
+    return name && strlen(name) == length && strncmp(path, name, length) == 0;
+}
+
+static void fill_late(FILE *to, const char *text, const char *end, const scope *in)
+{
+    listing *list = in->listing;
+    for (int64_t i = 0; i < list->late->count && !list->failed; i++) {
+        json_t *item = list->late->item(list->late->of, i);
+        list->failed = !item || ferror(to);
+        if (!list->failed)
+            fill(to, text, end, &(scope){item, in, (size_t)i, NULL, in->html, in->missing, NULL});
+        json_decref(item);
+    }
 }
 
 static void fill_file(FILE *to, const char *name, size_t length, const scope *in)
@@ -193,9 +217,10 @@ static const char *fill_place(FILE *to, const char *text, const scope *in)
         const char *bar = skip(body, true);
         if (holds) fill(to, body, bar, in);
         else if (bar < end) fill(to, bar + 1, end, in);
-    } else if (mark == '@') fill_items(to, body, end, value, in);
+    } else if (mark == '@' && is_late(in, path, length)) fill_late(to, body, end, in);
+    else if (mark == '@') fill_items(to, body, end, value, in);
     else if (mark == '&' && json_is_object(value))
-        fill(to, body, end, &(scope){value, in, in->place, NULL, in->html, in->missing});
+        fill(to, body, end, &(scope){value, in, in->place, NULL, in->html, in->missing, NULL});
     else if (!mark) {
         size_t size = (size_t)(end - body);
         print_value(to, value, number, body, size, in);
@@ -222,5 +247,12 @@ static void fill(FILE *to, const char *text, const char *end, const scope *in)
 
 void cgam_fill(FILE *to, const char *text, const json_t *doc)
 {
-    fill(to, text, text + strlen(text), &(scope){.doc = doc, .missing = "-"});
+    (void)cgam_fill_late(to, text, doc, &(cgam_late){.count = 0});
+}
+
+bool cgam_fill_late(FILE *to, const char *text, const json_t *doc, const cgam_late *late)
+{
+    listing list = {.late = late};
+    fill(to, text, text + strlen(text), &(scope){.doc = doc, .missing = "-", .listing = &list});
+    return !list.failed;
 }

@@ -28,5 +28,8 @@
 #include "lab/document.h"
 
 void cgam_fill(FILE *to, const char *text, const json_t *doc);
+/* cgam_fill for a document with a list that is made while it is written: {@list:item} makes all of its items, other
+ * places see those that the document holds. Returns false if an item could not be made. */
+bool cgam_fill_late(FILE *to, const char *text, const json_t *doc, const cgam_late *late);
 
 #endif

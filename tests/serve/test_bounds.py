@@ -33,6 +33,9 @@ def documents_are_made_while_they_are_written():
     status, size, most = peak("recall", "--bank", "B.npy", "--query", "Q.npy", "--json")
     check(status == 0 and size > 40e6, status, size)
     check(SLOW > 1 or most - base < 60e6, "a document took", most - base)
+    status, size, most = peak("recall", "--bank", "B.npy", "--query", "Q.npy")
+    check(status == 0 and size > 2e6, status, size)
+    check(SLOW > 1 or most - base < 60e6, "its text took", most - base)
     p = subprocess.Popen([CGAM, "recall", "--bank", "B.npy", "--query", "Q.npy", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     p.stdout.read(100)  # it is being written, and nobody reads on
     time.sleep(patient(0.5))

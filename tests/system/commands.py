@@ -396,6 +396,25 @@ def coupled(rng):
            "--mode", "coupled", "--alpha", 1.5)
 
 
+def loose_margins(rng):
+    """At a loose --tol, fold_margin bounds that of the fixed point too where p_error is proved, and the text says where not."""
+    proved = above = 0
+    for lam in (0.5, 1, 1.5):
+        np.save("Zf.npy", rng.standard_normal((17, 9))), np.save("Qf.npy", rng.standard_normal((8, 9)))
+        at = ("recall", "--bank", "Zf.npy", "--query", "Qf.npy", "--mode", "coupled", "--lambda", lam, "--alpha", 0.01, "--certify")
+        for x, y in zip(ask(*at, "--tol", 0.1)["queries"], ask(*at, "--tol", 1e-13)["queries"]):
+            if "p_error" in x["certificates"]:
+                proved += 1
+                check(x["fold_margin"] <= y["fold_margin"], lam, x, y)
+            else:
+                above += x["fold_margin"] > y["fold_margin"]
+    check(proved > 5 and above > 0, "both are seen", proved, above)
+    one = ("recall", "--bank", "Zf.npy", "--query", "rows:3*0.2", "--mode", "coupled", "--lambda", 1.5, "--alpha", 0.01, "--certify")
+    for tol, words in ((0.1, "at the p above"), (1e-12, "above 0 the state is stable")):
+        line = next(x for x in run(*one, "--tol", tol)[1].splitlines() if "fold margin" in x)
+        check(words in line, tol, line)
+
+
 def estimates():
     """What people read claims no more than the document: a bound of scores beyond the largest number."""
     np.save("wide.npy", np.array([[1e150, 0], [0, 1]]))
@@ -540,6 +559,7 @@ def main():
         energy_map(np.random.default_rng(12))
         landscape(np.random.default_rng(13))
         anneal(np.random.default_rng(14))
+        loose_margins(np.random.default_rng(15))
         estimates()
         words()
         os.chdir("/")

@@ -57,8 +57,37 @@ static void every_place_is_filled(void **state)
     json_decref(doc);
 }
 
+static json_t *square(void *of, int64_t i)
+{
+    return i < *(int64_t *)of ? cgam_json_object("square=%g", (double)(i * i)) : NULL;
+}
+
+static void a_late_list_is_filled_item_by_item(void **state)
+{
+    (void)state;
+    json_t *doc = json_loads("{\"n\": 3, \"list\": [{\"square\": 0}]}", 0, NULL);
+    assert_non_null(doc);
+    for (int64_t made = 3; made <= 4; made++) {
+        char *out = NULL;
+        size_t size = 0;
+        FILE *to = open_memstream(&out, &size);
+        assert_non_null(to);
+        cgam_late late = {"list", 4, square, NULL, &made};
+        bool fine = cgam_fill_late(to, "{@list:{#}: {square} of {n}, }{list.count}", doc, &late);
+        fclose(to);
+        assert_int_equal(fine, made == 4);
+        assert_int_equal(strncmp(out, "0: 0 of 3, 1: 1 of 3, 2: 4 of 3, ", 33), 0);
+        if (fine) assert_string_equal(out + 33, "3: 9 of 3, 1");
+        free(out);
+    }
+    json_decref(doc);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_place_is_filled)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_place_is_filled),
+        cmocka_unit_test(a_late_list_is_filled_item_by_item),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
