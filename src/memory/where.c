@@ -216,25 +216,56 @@ static cgam_status new_mask(const parser *p, uint64_t **out)
     return *out ? CGAM_OK : cgam_fail_nomem(p->env, "a mask");
 }
 
-/* The bits 1 << (sign + 1) that an operator accepts. */
+/* The bits 1 << (sign + 1) of the results that an operator accepts. */
+enum { BELOW = 1, EQUAL = 2, ABOVE = 4, MISSING = 8 };
 static const struct {
     const char *sign;
     unsigned accepts;
-} operators[] = {{"=", 2}, {"!=", 1 | 4 | 8}, {"<", 1}, {"<=", 1 | 2}, {">", 4}, {">=", 4 | 2}};
+} operators[] = {{"=", EQUAL}, {"!=", BELOW | ABOVE | MISSING},
+                 {"<", BELOW}, {"<=", BELOW | EQUAL},
+                 {">", ABOVE}, {">=", ABOVE | EQUAL}};
+
+/* Texts of the literal's length that equal it: most differ in length or in the first byte. */
+static inline bool equals(const cgam_column *c, int64_t i, const token *t)
+{
+    const char *text = c->text + c->begin[i];
+    const size_t size = t->length;
+    return (size_t)(c->begin[i + 1] - c->begin[i]) == size &&
+           (size == 0 || (text[0] == t->text[0] && memcmp(text, t->text, size) == 0));
+}
+
+/* 64 rows or fewer from row i: the bits of those that are accepted. Common cases have loops of their own. */
+#define BITS_OF(is_)                                                                               \
+    do {                                                                                           \
+        for (int k = 0; k < count; k++) bits |= (uint64_t)((is_) != 0) << k;                       \
+    } while (0)
+static uint64_t bits_of(const cgam_column *c, int64_t i, int count, const token *t,
+                        unsigned accepts)
+{
+    uint64_t bits = 0;
+    if (c->kind == CGAM_COLUMN_TEXT && accepts == EQUAL) {
+        BITS_OF(equals(c, i + k, t));
+    } else if (c->kind == CGAM_COLUMN_INTEGER && t->kind == INTEGER) {
+        const int64_t *x = c->integer + i, y = t->integer;
+        BITS_OF(accepts >> (compare_integers(x[k], y) + 1) & 1);
+    } else if (c->kind == CGAM_COLUMN_REAL && t->kind == REAL) {
+        const double *x = c->real + i, y = t->real;
+        BITS_OF(accepts >> (compare_reals(x[k], y) + 1) & 1);
+    } else {
+        BITS_OF(accepts >> (compare(c, i + k, t) + 1) & 1);
+    }
+    return bits;
+}
 
 /* Sets the bits of rows whose comparison is accepted; with a list, of rows that are in it. */
 static cgam_status compare_rows(const parser *p, const cgam_column *c, const token *literal,
                                 int64_t count, unsigned accepts, uint64_t *mask)
 {
     for (int64_t i = 0, n = p->counts ? p->columns->rows : 0; i < n; i += 64) {
-        uint64_t bits = 0;
         int last = n - i < 64 ? (int)(n - i) : 64;
-        for (int k = 0; k < last; k++) {
-            bool is = accepts ? accepts >> (compare(c, i + k, literal) + 1) & 1
-                              : is_among(c, i + k, literal, count);
-            bits |= (uint64_t)is << k;
-        }
-        mask[i / 64] = bits;
+        if (accepts) mask[i / 64] = bits_of(c, i, last, literal, accepts);
+        for (int k = 0; k < last && !accepts; k++)
+            mask[i / 64] |= (uint64_t)is_among(c, i + k, literal, count) << k;
     }
     return cgam_interrupted(p->env) ? CGAM_E_INTERRUPTED : CGAM_OK;
 }
@@ -410,8 +441,12 @@ cgam_status cgam_columns_where(const cgam_columns *columns, const char *predicat
     cgam_free(env, p.room);
     if (status == CGAM_OK) *mask = cgam_zalloc(env, (size_t)cgam_mask_words(columns->whole) + 1, 8);
     if (status == CGAM_OK && !*mask) status = cgam_fail_nomem(env, "a mask");
-    for (int64_t i = 0; status == CGAM_OK && i < columns->rows; i++) {
-        int64_t number = columns->number ? columns->number[i] : i;
+    if (status == CGAM_OK && !columns->number)
+        memcpy(*mask, rows, (size_t)cgam_mask_words(columns->rows) * sizeof *rows);
+    if (*mask && !columns->number && columns->rows % 64) /* `not` sets bits beyond the rows */
+        (*mask)[columns->rows / 64] &= (UINT64_C(1) << columns->rows % 64) - 1;
+    for (int64_t i = 0; status == CGAM_OK && columns->number && i < columns->rows; i++) {
+        int64_t number = columns->number[i];
         (*mask)[number / 64] |= (rows[i / 64] >> i % 64 & 1) << number % 64;
     }
     cgam_free(env, rows);
