@@ -136,7 +136,7 @@ class Fitted:
     def __init__(self, content: bytes, document: Document) -> None:
         self._content = content
         self.document = document
-        arrays = _safetensors(content)
+        arrays = safetensors(content)
         self.alpha, self.beta, self.lam = (float(arrays[name].item()) for name in ("alpha", "beta", "lambda"))
         self.P, self.W, self.Z = (arrays.get(name) for name in ("P", "W", "Z"))
 
@@ -216,7 +216,7 @@ def fit(bank: Any, queries: Any, targets: Any, contexts: Any = None, *, learn: A
 _SAFETENSORS = {"F64": np.float64, "F32": np.float32, "F16": np.float16, "I64": np.int64}
 
 
-def _safetensors(content: bytes) -> Dict[str, NDArray[Any]]:
+def safetensors(content: bytes) -> Dict[str, NDArray[Any]]:
     """The arrays of a .safetensors file: a length, a JSON table, and the numbers."""
     size = 8 + int.from_bytes(content[:8], "little")
     arrays: Dict[str, NDArray[Any]] = {}

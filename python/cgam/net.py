@@ -10,17 +10,20 @@ Energies are available by part; their sum never rises along a flow.
 import dataclasses
 import math
 import operator
+import os
+import tempfile
 from typing import Any, Callable, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple, Union
 
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _core
-from ._arrays import Array, f64
+from . import _core, net_file
+from ._arrays import Array, as_array, f64, indices
 from .results import Shown, axes
+from .verbs import Document, run
 
 __all__ = ["Attention", "Bias", "Bilinear", "Clamp", "Conv", "Coupling", "Custom", "Flow", "Gram", "Hidden",
-           "Lagrangian", "Layer", "LowRank", "Net", "SelfEnergy", "Tensor", "Trajectory", "Values",
+           "Lagrangian", "Layer", "LowRank", "Net", "SelfEnergy", "Tensor", "Trained", "Trajectory", "Values",
            "lagrangians"]
 
 
@@ -345,6 +348,16 @@ class Flow(Shown):
 State = Union[Mapping[str, Any], Any]
 
 
+@dataclasses.dataclass(frozen=True, repr=False)
+class Trained(Shown):
+    """What `Net.train` learned. The document has the loss of every epoch, and that `before` and after."""
+
+    net: "Net"
+    document: Document
+
+    _short = ("net",)
+
+
 class Net:
     """A network of layers and synapses, by name."""
 
@@ -481,6 +494,56 @@ class Net:
             return Flow(**reports[0], layers=self._split(state), trajectory=path)
         return [Flow(**report, layers=self._split(state[i]), trajectory=path if i == 0 else None)
                 for i, report in enumerate(reports)]
+
+    def save(self, path: Union[str, "os.PathLike[str]"], start: State = None) -> None:
+        """Writes a file for `cgam net run` and `cgam net train`, .json, and the arrays beside it, .npz.
+
+        start  the state that it starts from; missing layers are 0"""
+        path, state = os.fspath(path), self.state(start)
+        if not path.endswith(".json"):
+            raise ValueError(f"path: {path} must end in .json")
+        if state.ndim != 1:
+            raise ValueError(f"start: {len(state)} states, expected one")
+        net_file.save(self, path, self._split(state))
+
+    def train(self, data: Any, labels: Any = None, *, clamp: str, read: str, learn: Any, start: State = None,
+              test: Any = None, test_labels: Any = None, progress: bool = False, **options: Any) -> Trained:
+        """Learns weights from rows of data: the verb `net train` over arrays. The result has a new network.
+
+        data     (examples, size of the layer clamp);   labels  (examples,) classes from 0
+        clamp    layer that an example fills: held there, or if it is also read, its start
+        read     layer whose activations the loss compares
+        learn    names of synapses, for all their weights, or of single numbers: "memories.beta", "visible.gamma"
+        start    state of the other layers; missing layers are 0
+        test     rows that are only counted, before and after; test_labels: their classes
+        options  of the command line: loss, noise, steps, step_size, steady, method ("implicit", "adjoint", "equilibrium"),
+                 optimizer, epochs, batch, rate, ridge, held_out, stop, seed, journal, ..; see `cgam help net train`
+        """
+        for name in (clamp, read):
+            self._layer(name, "train")
+        with tempfile.TemporaryDirectory(prefix="cgam-net-") as folder:
+            def file(name: str, value: Any, whole: bool) -> Optional[str]:
+                if value is None:
+                    return None
+                array = as_array(value, name)
+                if whole:
+                    array = indices(array, array.size)
+                else:
+                    array = array if array.dtype in (np.float16, np.float32, np.float64) else f64(array, name)
+                    array = array.reshape(len(array), -1) if array.ndim > 1 else array
+                at = os.path.join(folder, name + ".npy")
+                np.save(at, array)
+                return at
+
+            self.save(os.path.join(folder, "net.json"), start)
+            out = os.path.join(folder, "trained.json")
+            document = run("net train", os.path.join(folder, "net.json"), data=file("data", data, False),
+                           labels=file("labels", labels, True), test=file("test", test, False),
+                           test_labels=file("test_labels", test_labels, True), clamp=clamp, read=read,
+                           learn=[learn] if isinstance(learn, str) else list(learn), out=out, progress=progress, **options)
+            for name in ("saved", "weights"):
+                document.pop(name, None)
+            return Trained(net_file.trained(self, out), document)
 
     def _trajectory(self, moments: Tuple[Any, ...]) -> Trajectory:
         count, time, energy, power, residual, parts, events, winner, states = moments

@@ -217,6 +217,23 @@ def test_fit_from_banks_singles_and_shared_contexts(turned):
         one.plan()
 
 
+def test_fit_resumes_from_a_journal_with_the_same_bits(turned, tmp_path):
+    options = dict(learn=("P", "alpha"), alpha=0.05, beta=4.0, optimizer="adam", patience=0)
+    part = cgam.fit(*turned_in_order(turned), journal=tmp_path / "j", epochs=2, **options)
+    whole = cgam.fit(*turned_in_order(turned), epochs=5, **options)
+    again = cgam.fit(*turned_in_order(turned), journal=tmp_path / "j", epochs=5, **options)
+    assert again.document["epochs"] == whole.document["epochs"] and again.document["epochs"][:2] == part.document["epochs"]
+    np.testing.assert_array_equal(again.P, whole.P)
+    Z, q, c, y = turned
+    with pytest.raises(cgam.Error, match="j"):
+        cgam.fit(Z, q + 1, y, c, journal=tmp_path / "j", epochs=5, **options)
+
+
+def turned_in_order(turned):
+    Z, q, c, y = turned
+    return Z, q, y, c
+
+
 def test_fit_names_bad_input(turned, tmp_path):
     Z, q, c, y = turned
     for words, given, options in [("target: shape", (Z, q, y[:, None], c), {}), ("target: dtype", (Z, q, y * 0.5, c), {}),

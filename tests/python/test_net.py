@@ -327,3 +327,89 @@ def test_wrong_networks():
     with pytest.raises(TypeError, match="no option"):
         net.flow(speed=3)
     assert "softmax" in cgam.net.lagrangians()
+
+
+# ---- files and training
+
+def every_kind(rng):
+    """A network with every synapse that a file can hold, and a start."""
+    Z = rng.standard_normal((3, 4))
+    layers = {"x": cgam.Layer(4, "tanh", beta=0.8, tau=2.0), "h": cgam.Layer(3, "softmax", beta=1.5, scale=0.7),
+              "a": cgam.Layer((2, 3), "identity"), "b": cgam.Layer((4, 3), "layer_norm", gamma=0.5, axes=1),
+              "i": cgam.Layer((4, 4, 1)), "o": cgam.Layer((2, 2, 2))}
+    n = cgam.net
+    return cgam.Net(layers, {
+        "bilinear": n.Bilinear("h", "x", Z, gain=0.5), "self": n.SelfEnergy("x", np.eye(4) * 0.3), "gram": n.Gram("h", Z),
+        "apart": n.Gram("h", 0.5 * Z, 0.1, diagonal=(0.25 * Z**2).sum(1)), "coupling": n.Coupling("a", "a", 0.01),
+        "bias": n.Bias("a", rng.standard_normal((2, 3))), "tensor": n.Tensor(["x", "h", "h"], 0.1 * rng.standard_normal((4, 3, 3))),
+        "lowrank": n.LowRank(["x", "h"], [rng.standard_normal((2, 4)), rng.standard_normal((2, 3))], [0.1, 0.2]),
+        "plain": n.LowRank(["x", "h"], [rng.standard_normal((2, 4)), rng.standard_normal((2, 3))], gain=0.1), "hidden": n.Hidden("x", Z, "softmax", 0.2, beta=2.0),
+        "attention": n.Attention("a", "b", beta=0.7, gain=0.3),
+        "heads": n.Attention("a", "b", WQ=rng.standard_normal((2, 2, 3)), WK=rng.standard_normal((2, 2, 3)), gain=0.1),
+        "conv": n.Bilinear("o", "i", n.Conv(rng.standard_normal((2, 1, 2, 2)), (4, 4), stride=2))})
+
+
+def test_a_file_holds_every_kind_of_synapse(rng, tmp_path, program):
+    net = every_kind(rng)
+    x = 0.3 * rng.standard_normal(net.size)
+    net.save(tmp_path / "net.json", x)
+    document, _ = program("net", "run", tmp_path / "net.json", "--t-end", "1e-9")
+    assert document["energy_start"] == pytest.approx(float(net.energy(x)), rel=1e-12)
+    again = cgam.net.net_file.trained(net, str(tmp_path / "net.json"))
+    assert again.energy(x) == net.energy(x) and again.layers["h"].params == {"beta": 1.5}
+    with pytest.raises(ValueError, match="must end in .json"):
+        net.save(tmp_path / "net")
+    with pytest.raises(ValueError, match="start: 2 states"):
+        net.save(tmp_path / "net.json", np.stack([x, x]))
+    own = cgam.Net({"x": cgam.Layer(2)}, {"f": cgam.net.Custom(["x"], lambda a: (0.0, [a]))})
+    with pytest.raises(ValueError, match="f: an energy of your own"):
+        own.save(tmp_path / "own.json")
+    gram = cgam.Net({"x": cgam.Layer(2)}, {"g": cgam.net.Gram("x", np.eye(2), diagonal=[1.0, 2.0])})
+    with pytest.raises(ValueError, match="g: a diagonal"):
+        gram.save(tmp_path / "gram.json")
+
+
+def test_training_has_the_bits_of_the_command_line(rng, tmp_path, program):
+    W = rng.standard_normal((5, 6))
+    net = cgam.Net({"pixels": cgam.Layer((2, 3)), "letters": cgam.Layer(5, "softmax", beta=0.5, tau=0.5)},
+                   {"memories": cgam.net.Bilinear("letters", "pixels", W)})
+    data = rng.standard_normal((20, 2, 3))
+    start = {"letters": rng.standard_normal(5)}
+    options = dict(clamp="pixels", read="pixels", learn=["memories", "letters.beta"], noise=0.1, steps=2, step_size=0.3, epochs=4,
+                   batch=8, rate=0.05, test=data[:5])
+    done = net.train(data, start=start, **options)
+    assert done.document["train"]["loss"] < done.document["before"]["loss"] and "saved" not in done.document
+    changed, beta = done.net.synapses["memories"].arrays[0], done.net.layers["letters"].params["beta"]
+    assert not np.array_equal(changed, W) and beta != 0.5 and net.synapses["memories"].arrays[0] is not changed
+    net.save(tmp_path / "net.json", start)
+    np.save(tmp_path / "data.npy", data.reshape(20, 6))
+    line, _ = program("net", "train", tmp_path / "net.json", "--data", tmp_path / "data.npy", "--clamp", "pixels", "--read", "pixels",
+                      "--learn", "memories,letters.beta", "--noise", 0.1, "--steps", 2, "--step-size", 0.3, "--epochs", 4, "--batch", 8,
+                      "--rate", 0.05, "--out", tmp_path / "out.json")
+    assert line["epochs"] == done.document["epochs"]
+    by_file = cgam.net.net_file.trained(net, str(tmp_path / "out.json"))
+    np.testing.assert_array_equal(by_file.synapses["memories"].arrays[0], changed)
+    assert by_file.layers["letters"].params["beta"] == beta
+    done.net.flow({"pixels": data[0]})  # it is a network like any other
+
+
+@pytest.mark.parametrize("method", ["implicit", "equilibrium"])
+def test_a_network_learns_classes(rng, method):
+    centres = 2 * rng.standard_normal((3, 4))
+    y = rng.integers(0, 3, 60)
+    net = cgam.Net({"x": cgam.Layer(4), "y": cgam.Layer(3, "softmax")}, {"W": cgam.net.Bilinear("y", "x", np.zeros((3, 4)))})
+    done = net.train(centres[y] + 0.3 * rng.standard_normal((60, 4)), y, clamp="x", read="y", learn="W", method=method, epochs=10,
+                     rate=0.1)
+    assert done.document["before"]["accuracy"] < 0.7 and done.document["train"]["accuracy"] > 0.95
+    assert done.net.synapses["W"].arrays[0].shape == (3, 4)
+
+
+def test_training_names_bad_input(rng):
+    net = cgam.Net({"x": cgam.Layer(4), "y": cgam.Layer(3, "softmax")}, {"W": cgam.net.Bilinear("y", "x", np.zeros((3, 4)))})
+    data, y = rng.standard_normal((6, 4)), np.array([0, 1, 2, 0, 1, 2])
+    for words, given, options in [("no layer 'z'", (data, y), {"read": "z"}), ("'V'", (data, y), {"learn": "V"}),
+                                  ("loss denoise compares layer 'y'", (data,), {}), ("3", (data[:, :3], y), {}),
+                                  ("dtype float64, expected integers", (data, np.ones(6)), {}), ("label", (data, y + 1), {}),
+                                  ("backprop", (data, y), {"method": "backprop"})]:
+        with pytest.raises(ValueError, match=words):
+            net.train(*given, **{"clamp": "x", "read": "y", "learn": "W", "epochs": 1, **options})
