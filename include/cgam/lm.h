@@ -27,6 +27,8 @@ typedef struct cgam_lm_info {
     int64_t parameters;
     bool tied;  /* the unembedding is the embedding */
     bool exact; /* cgam_lm_capture_opts.exact works */
+    int64_t heads,
+        head_size; /* of the attention of a block; 0 if they differ between blocks or are unknown */
     char name[64], architecture[32], description[96];
     char file[256]; /* name of the file, without its folder */
 } cgam_lm_info;
@@ -59,6 +61,17 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_lm_chat(cgam_lm *lm, int64_t count,
                                                  const cgam_lm_message *messages, int32_t **out,
                                                  int64_t *length);
 
+/* ---- Parts of a block --------------------------------------------------------------------- */
+/* What a block adds to the residual stream: stream after = stream before + ATTENTION + MLP, before edits.
+ * Blocks are counted l = 1 .. L, as the layers after them; layer 0 is no block. */
+typedef enum cgam_lm_block_part {
+    CGAM_LM_RESIDUAL,  /* the stream itself */
+    CGAM_LM_ATTENTION, /* the attention's output */
+    CGAM_LM_MLP,       /* the feed-forward network's */
+    CGAM_LM_HEADS      /* [heads, head_size] the numbers that the output projection reads */
+} cgam_lm_block_part;
+CGAM_API extern const char *const cgam_lm_block_part_words[];
+
 /* ---- Edits -------------------------------------------------------------------------------- */
 /* A change of the residual stream after block `layer` (0: the embedding), before any later block
  * reads it. */
@@ -83,6 +96,10 @@ typedef struct cgam_lm_edit {
     int64_t from, to;    /* RANGE only */
     double scale;        /* default 1; an ADD of scale 0, or of a zero vector, changes no bit */
     const float *vector; /* [width], borrowed for the call */
+    /* RESIDUAL (default), or HEADS: the edit acts on what head `head` of block `layer` (1 .. L) puts into the output
+     * projection, and `vector` is [head_size]. No other part. */
+    cgam_lm_block_part part;
+    int64_t head; /* 0 .. heads - 1; default 0 */
 } cgam_lm_edit;
 CGAM_API cgam_lm_edit cgam_lm_edit_default(void); /* ADD, LAST, scale 1 */
 
@@ -130,7 +147,9 @@ typedef struct cgam_lm_observe_opts {
     cgam_lm_capture_opts run; /* how to run the prompts */
     bool states;              /* return states; default true */
     bool scores;              /* return the model's scores over the vocabulary; default false */
-    const int64_t *layers;    /* [layers_count] rising; default NULL = all of 0 .. L */
+    cgam_lm_block_part
+        part; /* what to return as states; default RESIDUAL, else layers are blocks 1 .. L */
+    const int64_t *layers; /* [layers_count] rising; default NULL = all of 0 .. L */
     int64_t layers_count;
     bool all_tokens; /* default false: only the last token */
     const int64_t *
@@ -143,7 +162,8 @@ CGAM_API cgam_lm_observe_opts cgam_lm_observe_opts_default(void);
 /* Tokens first .. first + count - 1 of prompt `which`. */
 typedef struct cgam_lm_span {
     int64_t which, first, count;
-    const float *states; /* [layers, count, width], NULL if not requested */
+    const float *
+        states; /* [layers, count, width], of HEADS [layers, count, heads, head_size]; NULL if not requested */
     const float *scores; /* [count, vocab] logits of the token after each, NULL if not requested */
 } cgam_lm_span;
 /* Called with the spans of a prompt, one or more, in order. Memory use is that of one batch. */
@@ -153,6 +173,12 @@ CGAM_API CGAM_NODISCARD cgam_status cgam_lm_observe(cgam_lm *lm, int64_t count,
                                                     const cgam_lm_prompt *prompts,
                                                     const cgam_lm_observe_opts *opts,
                                                     cgam_lm_span_sink sink, void *user);
+
+/* Multiplies what heads put into the output projection of block `layer` with their columns of it. heads [count,
+ * heads, head_size]; out [count, heads, width]: what each head adds to the stream. These sum to the
+ * attention's output, to f32 rounding; where weights are quantised libllama rounds the numbers that it multiplies to 8 bits. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_lm_heads_project(cgam_lm *lm, int64_t layer, int64_t count,
+                                                          const float *heads, float *out);
 
 /* A possible continuation of a prompt. */
 typedef struct cgam_lm_candidate {

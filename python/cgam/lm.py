@@ -107,6 +107,7 @@ class Model:
         self._handle = _core.model_open(None if path is None else os.fspath(path), count_threads(threads))
         info: Dict[str, Any] = _core.model_info(self._handle)
         self.layers: int = info["layers"]  #: L; states have L + 1
+        self.heads: int = info["heads"]  #: of a block's attention; 0 if the file does not say
         self.width: int = info["width"]
         self.vocab: int = info["vocab"]
         self.context: int = info["context"]
@@ -169,24 +170,30 @@ class Model:
     # ---- states
 
     def states(self, prompts: Union[str, Sequence[Any]], *, layers: Union[str, Sequence[int]] = "all",
-               tokens: str = "last", edits: Sequence[Edit] = (), exact: bool = False) -> Union[F32, List[F32]]:
-        """Hidden states, f32.
+               tokens: str = "last", edits: Sequence[Edit] = (), exact: bool = False,
+               part: str = "residual") -> Union[F32, List[F32]]:
+        """Hidden states, f32, or what each block adds to them.
 
         One prompt (a text, or a list of token ids) or a list of them.
         tokens "last": (layers, width) for one prompt, (prompts, layers, width) for a list;
         tokens "all": (layers, tokens, width) for one prompt, a list of such arrays for a list.
+        part "attention", "mlp": the outputs of blocks 1 to L, whose sum is the step of the residual stream;
+        "heads": what each head adds, (.., heads, width), whose sum is the attention's output.
         """
         one = isinstance(prompts, str) or (len(prompts) > 0 and isinstance(prompts[0], (int, np.integer)))
         if tokens not in ("last", "all"):
             raise ValueError(f"tokens: invalid value '{tokens}' (valid: last, all)")
+        if part not in ("residual", "attention", "mlp", "heads"):
+            raise ValueError(f"part: invalid value '{part}' (valid: residual, attention, mlp, heads)")
         with self._lock:
             words = [self._prompt(p) for p in ([prompts] if one else prompts)]
             if not words:
                 raise ValueError("prompts: the list is empty")
             wanted = None if isinstance(layers, str) and layers == "all" else self._layers(layers)
-            rows = self.layers + 1 if wanted is None else len(wanted)
-            out = [np.empty((rows, len(w) if tokens == "all" else 1, self.width), np.float32) for w in words]
-            _core.observe(self._handle, words, wanted, tokens == "all", exact, self._edits(edits), out)
+            rows = self.layers + (part == "residual") if wanted is None else len(wanted)
+            shape = (self.heads, self.width) if part == "heads" else (self.width,)
+            out = [np.empty((rows, len(w) if tokens == "all" else 1, *shape), np.float32) for w in words]
+            _core.observe(self._handle, words, wanted, tokens == "all", exact, self._edits(edits), out, part)
         if tokens == "all":
             return out[0] if one else out
         return out[0][:, 0] if one else np.stack([h[:, 0] for h in out])

@@ -4,10 +4,15 @@
 #include <string.h>
 
 static const cgam_field info_fields[] = {
-    FIELD(cgam_lm_info, layers, CGAM_INT, INT64),     FIELD(cgam_lm_info, width, CGAM_INT, INT64),
-    FIELD(cgam_lm_info, vocab, CGAM_INT, INT64),      FIELD(cgam_lm_info, context, CGAM_INT, INT64),
-    FIELD(cgam_lm_info, parameters, CGAM_INT, INT64), FIELD(cgam_lm_info, tied, CGAM_FLAG, BOOL),
-    FIELD(cgam_lm_info, exact, CGAM_FLAG, BOOL),      FIELDS_END,
+    FIELD(cgam_lm_info, layers, CGAM_INT, INT64),
+    FIELD(cgam_lm_info, width, CGAM_INT, INT64),
+    FIELD(cgam_lm_info, vocab, CGAM_INT, INT64),
+    FIELD(cgam_lm_info, context, CGAM_INT, INT64),
+    FIELD(cgam_lm_info, parameters, CGAM_INT, INT64),
+    FIELD(cgam_lm_info, tied, CGAM_FLAG, BOOL),
+    FIELD(cgam_lm_info, exact, CGAM_FLAG, BOOL),
+    FIELD(cgam_lm_info, heads, CGAM_INT, INT64),
+    FIELDS_END,
 };
 
 /* model_open(path or None, threads) */
@@ -197,9 +202,12 @@ static int edits_of(const cgam_lm *lm, PyObject *pair, arrays *a, cgam_lm_edits 
     return 0;
 }
 
-/* Destination of the states of prompts: out[which] [layers, tokens, width]. */
+/* Destination of the states of prompts: out[which] [layers, tokens, width]; of heads, [layers, tokens, heads, width]. */
 typedef struct collector {
     int64_t layers, width, count;
+    int64_t put_out; /* numbers that all heads put out; 0: the states are not of heads */
+    cgam_lm *lm;
+    const int64_t *of; /* [layers] blocks; NULL: 1 .. L */
     Py_buffer *out;
     const cgam_lm_prompt *prompts;
     bool all;
@@ -210,10 +218,17 @@ static cgam_status collect(void *user, const cgam_lm_span *span)
     const collector *k = user;
     int64_t tokens = k->all ? k->prompts[span->which].count : 1, first = k->all ? span->first : 0;
     float *to = k->out[span->which].buf;
-    for (int64_t l = 0; l < k->layers; l++)
-        memcpy(to + (l * tokens + first) * k->width, span->states + l * span->count * k->width,
-               (size_t)(span->count * k->width) * sizeof *to);
-    return CGAM_OK;
+    cgam_status status = CGAM_OK;
+    for (int64_t l = 0; l < k->layers && status == CGAM_OK; l++) {
+        float *at = to + (l * tokens + first) * k->width;
+        if (k->put_out > 0)
+            status = cgam_lm_heads_project(k->lm, k->of ? k->of[l] : l + 1, span->count,
+                                           span->states + l * span->count * k->put_out, at);
+        else
+            memcpy(at, span->states + l * span->count * k->width,
+                   (size_t)(span->count * k->width) * sizeof *to);
+    }
+    return status;
 }
 
 static void release_all(Py_buffer *views, int64_t count)
@@ -251,15 +266,19 @@ static int check_outputs(const collector *k)
     return 0;
 }
 
-/* observe(model, [tokens i32], layers i64 or None, all, exact, edits, [out f32]) */
+/* observe(model, [tokens i32], layers i64 or None, all, exact, edits, [out f32], part) */
 static PyObject *observe(PyObject *self, PyObject *args)
 {
     (void)self;
     PyObject *object, *tokens_in, *layers_in, *edits_in, *out_in;
-    int all, exact;
-    if (!PyArg_ParseTuple(args, "OO!OppO!O!:observe", &object, &PyList_Type, &tokens_in, &layers_in,
-                          &all, &exact, &PyTuple_Type, &edits_in, &PyList_Type, &out_in))
+    int all, exact, part;
+    const char *word;
+    if (!PyArg_ParseTuple(args, "OO!OppO!O!s:observe", &object, &PyList_Type, &tokens_in,
+                          &layers_in, &all, &exact, &PyTuple_Type, &edits_in, &PyList_Type, &out_in,
+                          &word))
         return NULL;
+    if ((part = cgam_word_find(cgam_lm_block_part_words, word)) < 0)
+        return PyErr_Format(PyExc_ValueError, "part: invalid value '%s'", word);
     handle *h = handle_of(object, MODEL);
     Py_ssize_t count = PyList_Size(tokens_in);
     if (!h) return NULL;
@@ -283,12 +302,18 @@ static PyObject *observe(PyObject *self, PyObject *args)
             o.layers = array_raw_in(&a, layers_in, "layers", 8, &o.layers_count);
         o.all_tokens = all != 0;
         o.run.exact = exact != 0;
-        collector k = {o.layers ? o.layers_count : info.layers + 1,
-                       info.width,
-                       count,
-                       views + count,
-                       prompts,
-                       all != 0};
+        o.part = (cgam_lm_block_part)part;
+        bool of_heads = o.part == CGAM_LM_HEADS;
+        collector k = {.layers =
+                           o.layers ? o.layers_count : info.layers + (part == CGAM_LM_RESIDUAL),
+                       .width = of_heads ? info.heads * info.width : info.width,
+                       .count = count,
+                       .put_out = of_heads ? info.heads * info.head_size : 0,
+                       .lm = h->it,
+                       .of = o.layers,
+                       .out = views + count,
+                       .prompts = prompts,
+                       .all = all != 0};
         if (!PyErr_Occurred() && edits_of(h->it, edits_in, &a, &edits) == 0 &&
             check_outputs(&k) == 0) {
             o.run.edits = edits;

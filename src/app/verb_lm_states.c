@@ -16,12 +16,14 @@ static const cgam_param params[] = {
     CGAM_PARAM_INTS("layers", "all|L,L,..", "all", 0, 1e6,
                     "0 is the embedding, L the stream after block L"),
     CGAM_PARAM_CHOICE("tokens", "last|all", "last", "tokens of each text whose states are written"),
+    CGAM_PARAM_CHOICE("part", "residual|attention|mlp|heads", "residual",
+                      "the stream, or what each block (1 to L) adds to it"),
     CGAM_PARAM_LM_VECTORS,
     CGAM_PARAM_LM_EDIT,
     CGAM_PARAM_TEXT(
         "save", "FILE",
         "file to write: .npy (prompts, layers, d), or with --tokens all (layers, tokens, d) "
-        "of one text; or .safetensors",
+        "of one text, of heads (.., heads, d); or .safetensors",
         .writes = true),
     CGAM_PARAM_LM_EXACT,
     CGAM_PARAM_END,
@@ -76,6 +78,15 @@ static json_t *prompt_list(const texts *t)
     return list;
 }
 
+static json_t *layer_list(const cgam_lm_observe_opts *o, const cgam_lm_info *info)
+{
+    if (o->layers) return cgam_json_ints(o->layers, o->layers_count);
+    json_t *list = json_array();
+    for (int64_t l = o->part == CGAM_LM_RESIDUAL ? 0 : 1; l <= info->layers; l++)
+        json_array_append_new(list, json_integer(l));
+    return list;
+}
+
 /* Without a file to save to, the prompts are still run, so that errors are found. */
 static cgam_status drop(void *user, const cgam_lm_span *span)
 {
@@ -108,17 +119,19 @@ static cgam_status run_states(cgam_call *call)
     status = read_texts(call, lm, &t);
     o.run.exact = cgam_args_flag(call->args, "exact");
     o.all_tokens = cgam_args_is(call->args, "tokens", "all");
+    const char *part = cgam_args_text(call->args, "part");
+    o.part = (cgam_lm_block_part)cgam_word_find(cgam_lm_block_part_words, part);
     if (!cgam_args_is(call->args, "layers", "all"))
         o.layers_count = cgam_args_ints(call->args, "layers", &o.layers);
     o.run.progress = cgam_line_begin(&line, call->progress);
     if (status == CGAM_OK) status = run_model(call, lm, &t, &o);
     cgam_line_clear(&line);
     if (status == CGAM_OK) {
-        int64_t n = o.layers ? o.layers_count : info.layers + 1;
         cgam_put_lm(call->doc, lm);
-        cgam_json_add(call->doc, "width=%jd layers=%p prompts=%p saved=%s", info.width,
-                      cgam_json_ints(o.layers, n), prompt_list(&t),
+        cgam_json_add(call->doc, "part=%s width=%jd layers=%p prompts=%p saved=%s", part,
+                      info.width, layer_list(&o, &info), prompt_list(&t),
                       cgam_args_text(call->args, "save"));
+        if (o.part == CGAM_LM_HEADS) cgam_json_put_int(call->doc, "heads", info.heads);
     }
     texts_free(&t);
     cgam_lm_done(call, lm);

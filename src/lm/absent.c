@@ -66,6 +66,7 @@ cgam_lm_observe_opts cgam_lm_observe_opts_default(void)
 
 ABSENT(cgam_lm_observe, int64_t count, const cgam_lm_prompt *prompts,
        const cgam_lm_observe_opts *opts, cgam_lm_span_sink sink, void *user)
+ABSENT(cgam_lm_heads_project, int64_t layer, int64_t count, const float *heads, float *out)
 ABSENT(cgam_lm_score, int64_t count, const cgam_lm_prompt *prompts, int64_t candidates,
        const cgam_lm_candidate *candidate, const cgam_lm_capture_opts *opts, double *out)
 cgam_status cgam_stream_open(cgam_lm *lm, const cgam_stream_opts *opts, cgam_stream **out)

@@ -286,22 +286,58 @@ cgam_status cgam_lm_collect_prompts(cgam_lm *lm, cgam_store *store, const cgam_p
 
 /* ---- States in a file ------------------------------------------------------------------------ */
 typedef struct saving {
+    cgam_lm *lm;
     cgam_placed *file;
     const cgam_lm_prompt *prompts;
-    int64_t layers, width;
+    const int64_t *of;            /* [layers] NULL: 1 .. L where heads are written */
+    int64_t layers, width, heads; /* of a row; heads: 0 if not of heads */
     bool all_tokens;
+    float *rows; /* [heads] of the tokens of a span in one block */
+    int64_t capacity;
 } saving;
+
+/* What heads add, in place of what they put into the projection. */
+static cgam_status project_heads(saving *s, const cgam_lm_span *span, int64_t l, const float **out)
+{
+    cgam_env *env = cgam_lm_env(s->lm);
+    int64_t size = cgam_lm_describe(s->lm).head_size, needed = span->count * s->width;
+    if (needed > s->capacity) {
+        cgam_free(env, s->rows);
+        s->capacity = 0;
+        s->rows = cgam_alloc(env, (size_t)needed, sizeof *s->rows);
+        if (!s->rows) return cgam_fail_nomem(env, "what heads add");
+        s->capacity = needed;
+    }
+    *out = s->rows;
+    return cgam_lm_heads_project(s->lm, s->of ? s->of[l] : l + 1, span->count,
+                                 span->states + l * span->count * s->heads * size, s->rows);
+}
 
 static cgam_status write_span(void *user, const cgam_lm_span *span)
 {
-    const saving *s = user;
-    int64_t one = s->layers * s->width, tokens = s->prompts[span->which].count;
-    if (!s->all_tokens) return cgam_placed_put(s->file, 0, span->which * one, one, span->states);
+    saving *s = user;
+    int64_t tokens = s->all_tokens ? s->prompts[span->which].count : 1;
+    int64_t at = s->all_tokens ? span->first : span->which * s->layers;
     cgam_status status = CGAM_OK;
-    for (int64_t l = 0; l < s->layers && status == CGAM_OK; l++)
-        status = cgam_placed_put(s->file, (int)span->which, (l * tokens + span->first) * s->width,
-                                 span->count * s->width, span->states + l * span->count * s->width);
+    for (int64_t l = 0; l < s->layers && status == CGAM_OK; l++) {
+        const float *rows = span->states + l * span->count * s->width;
+        if (s->heads > 0) status = project_heads(s, span, l, &rows);
+        if (status == CGAM_OK)
+            status = cgam_placed_put(s->file, s->all_tokens ? (int)span->which : 0,
+                                     (l * tokens + at) * s->width, span->count * s->width, rows);
+    }
     return status;
+}
+
+/* shape [4] = (a, b, width), or (a, b, heads, width); returns how many. */
+static int shape_of(const saving *s, int64_t a, int64_t b, int64_t *shape)
+{
+    int n = 2;
+    shape[0] = a;
+    shape[1] = b;
+    if (s->heads > 0) shape[n++] = s->heads;
+    shape[n++] = s->heads > 0 ? s->width / s->heads : s->width;
+    return n;
 }
 
 /* Arrays p0, p1, .. */
@@ -313,14 +349,12 @@ static cgam_status begin_all(cgam_env *env, const char *path, int64_t count, con
     int64_t *shapes;
     char(*names)[NAME];
     cgam_status status = cgam_alloc_all(env, "states", CGAM_ARRAY(arrays, count),
-                                        CGAM_ARRAY(shapes, 3 * count), CGAM_ARRAY(names, count));
+                                        CGAM_ARRAY(shapes, 4 * count), CGAM_ARRAY(names, count));
     for (int64_t i = 0; i < count && status == CGAM_OK; i++) {
-        int64_t *shape = shapes + 3 * i;
+        int64_t *shape = shapes + 4 * i;
         snprintf(names[i], NAME, "p%lld", (long long)i);
-        shape[0] = s->layers;
-        shape[1] = s->prompts[i].count;
-        shape[2] = s->width;
-        arrays[i] = (cgam_named_array){names[i], CGAM_F32, 3, shape, NULL};
+        arrays[i] = (cgam_named_array){
+            names[i], CGAM_F32, shape_of(s, s->layers, s->prompts[i].count, shape), shape, NULL};
     }
     if (status == CGAM_OK) status = cgam_placed_begin(env, path, (int)count, arrays, out);
     cgam_free_all(env, arrays, shapes, names);
@@ -339,9 +373,15 @@ cgam_status cgam_lm_states_write(cgam_lm *lm, int64_t count, const cgam_lm_promp
     o.from = NULL;
     o.run.no_states = false;
     o.run.batch_end = NULL;
-    saving s = {.prompts = prompts,
-                .layers = o.layers ? o.layers_count : info.layers + 1,
-                .width = info.width,
+    int64_t shape[4], heads = o.part == CGAM_LM_HEADS ? info.heads : 0;
+    saving s = {.lm = lm,
+                .prompts = prompts,
+                .of = o.layers,
+                .layers = o.layers                     ? o.layers_count
+                          : o.part == CGAM_LM_RESIDUAL ? info.layers + 1
+                                                       : info.layers,
+                .width = heads > 0 ? heads * info.width : info.width,
+                .heads = heads,
                 .all_tokens = o.all_tokens};
     if (count < 1 || count > PROMPTS_MAX)
         return cgam_fail(env, CGAM_E_ARG, "%lld prompts; their number must be from 1 to %d",
@@ -350,12 +390,13 @@ cgam_status cgam_lm_states_write(cgam_lm *lm, int64_t count, const cgam_lm_promp
         return cgam_fail(env, CGAM_E_ARG,
                          "%s: all tokens of several prompts need a .safetensors file",
                          cgam_path_tail(path));
-    const cgam_named_array last = {"states", CGAM_F32, 3,
-                                   (const int64_t[]){count, s.layers, s.width}, NULL};
+    const cgam_named_array last = {"states", CGAM_F32, shape_of(&s, count, s.layers, shape), shape,
+                                   NULL};
     cgam_status status = o.all_tokens ? begin_all(env, path, count, &s, &s.file)
                                       : cgam_placed_begin(env, path, 1, &last, &s.file);
     if (status != CGAM_OK) return status;
     status = cgam_lm_observe(lm, count, prompts, &o, write_span, &s);
+    cgam_free(env, s.rows);
     if (status == CGAM_OK) return cgam_placed_finish(s.file);
     cgam_placed_abandon(s.file);
     return status;

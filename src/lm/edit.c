@@ -115,6 +115,8 @@ static bool take_kind(const char **at, cgam_lm_edit_kind *out)
 
 const char *const cgam_lm_where_words[] = {"last", "prompt", "generated", "all", "range", NULL};
 
+const char *const cgam_lm_block_part_words[] = {"residual", "attention", "mlp", "heads", NULL};
+
 static bool take_where(const char **at, cgam_lm_edit *e)
 {
     for (e->where = CGAM_LM_LAST; e->where < CGAM_LM_RANGE; e->where++)
@@ -255,6 +257,12 @@ void cgam_edit_plan_clear(cgam_env *env, cgam_edit_plan *plan)
     *plan = (cgam_edit_plan){0};
 }
 
+/* Numbers of an edit's vector. */
+static int64_t edit_length(const cgam_lm_edit *e, const cgam_lm_info *info)
+{
+    return e->part == CGAM_LM_HEADS ? info->head_size : info->width;
+}
+
 /* Does the edit add zero? It is left out then, so that it changes no bit, not even the sign of a zero. */
 static bool is_nothing(const cgam_lm_edit *e, int64_t width)
 {
@@ -269,12 +277,20 @@ static cgam_status check_edit(cgam_env *env, const cgam_lm_info *info, const cga
     if (e->layer < 0 || e->layer > info->layers)
         return cgam_fail(env, CGAM_E_ARG, "edit: no layer %lld (valid: 0 to %lld)",
                          (long long)e->layer, (long long)info->layers);
+    if (e->part == CGAM_LM_HEADS &&
+        (e->layer == 0 || e->head < 0 || e->head >= info->heads || info->head_size < 1))
+        return cgam_fail(env, CGAM_E_ARG,
+                         "edit: no head %lld in block %lld (%lld heads, blocks 1 to %lld)",
+                         (long long)e->head, (long long)e->layer, (long long)info->heads,
+                         (long long)info->layers);
+    if (e->part != CGAM_LM_RESIDUAL && e->part != CGAM_LM_HEADS)
+        return cgam_fail(env, CGAM_E_ARG, "edit: only the stream and single heads can be edited");
     if (!e->vector)
         return cgam_fail(env, CGAM_E_ARG, "edit at layer %lld: its vector is missing",
                          (long long)e->layer);
     if (!isfinite(e->scale) || !isfinite((float)e->scale))
         return cgam_fail(env, CGAM_E_ARG, "edit: scale is %g, it must be finite in f32", e->scale);
-    for (int64_t j = 0; j < info->width; j++)
+    for (int64_t j = 0; j < edit_length(e, info); j++)
         if (!isfinite(e->vector[j]))
             return cgam_fail(
                 env, CGAM_E_ARG,
@@ -284,8 +300,8 @@ static cgam_status check_edit(cgam_env *env, const cgam_lm_info *info, const cga
 }
 
 /* The positions of an edit in a prompt of `length` tokens with `more` after it. */
-static cgam_status place_edit(cgam_env *env, const cgam_lm_edit *e, int64_t prompt, int64_t length,
-                              int64_t more, cgam_edit_at *out)
+static cgam_status place_edit(cgam_env *env, const cgam_lm_info *info, const cgam_lm_edit *e,
+                              int64_t prompt, int64_t length, int64_t more, cgam_edit_at *out)
 {
     int64_t from = 0, to = INT64_MAX;
     char after[48];
@@ -306,8 +322,15 @@ static cgam_status place_edit(cgam_env *env, const cgam_lm_edit *e, int64_t prom
                 more > 0 ? after : "");
         break;
     }
-    *out =
-        (cgam_edit_at){e->layer, from, to, e->kind == CGAM_LM_REPLACE, (float)e->scale, e->vector};
+    bool of_head = e->part == CGAM_LM_HEADS;
+    *out = (cgam_edit_at){.layer = of_head ? info->layers + e->layer : e->layer,
+                          .from = from,
+                          .to = to,
+                          .replace = e->kind == CGAM_LM_REPLACE,
+                          .scale = (float)e->scale,
+                          .vector = e->vector,
+                          .first = of_head ? e->head * info->head_size : 0,
+                          .length = edit_length(e, info)};
     return CGAM_OK;
 }
 
@@ -320,10 +343,11 @@ static cgam_status place_all(cgam_env *env, const cgam_lm_info *info, cgam_lm_ed
         const cgam_lm_edit *e = &edits.edit[k];
         status = check_edit(env, info, e);
         if (status == CGAM_OK)
-            status = place_edit(env, e, prompt, length, more, &plan->at[*placed]);
-        if (status != CGAM_OK || is_nothing(e, info->width)) continue;
-        if (e->kind != CGAM_LM_ADD || e->where != CGAM_LM_ALL) plan->everywhere = false;
-        plan->layer[e->layer] = plan->any = true;
+            status = place_edit(env, info, e, prompt, length, more, &plan->at[*placed]);
+        if (status != CGAM_OK || is_nothing(e, edit_length(e, info))) continue;
+        bool of_head = e->part == CGAM_LM_HEADS;
+        if (e->kind != CGAM_LM_ADD || e->where != CGAM_LM_ALL || of_head) plan->everywhere = false;
+        plan->layer[plan->at[*placed].layer] = plan->any = true;
         ++*placed;
     }
     return status;
@@ -340,10 +364,10 @@ cgam_status cgam_edit_plan_make(cgam_env *env, const cgam_lm_info *info, int64_t
         most += edits.count + (edits_each ? edits_each[i].count : 0);
         own = own || (edits_each && edits_each[i].count > 0);
     }
-    *out = (cgam_edit_plan){.width = info->width, .layers = info->layers, .everywhere = !own};
+    *out = (cgam_edit_plan){.layers = info->layers, .everywhere = !own};
     cgam_status status =
         cgam_alloc_all(env, "edits", CGAM_ARRAY(out->at, most), CGAM_ZEROS(out->first, count + 1),
-                       CGAM_ZEROS(out->layer, info->layers + 1));
+                       CGAM_ZEROS(out->layer, 2 * info->layers + 1));
     for (int64_t i = 0; i < count && status == CGAM_OK; i++) {
         int64_t length = reach.prompt_tokens ? reach.prompt_tokens[i] : prompts[i].count;
         int64_t more = prompts[i].count - length + reach.more;
@@ -377,19 +401,20 @@ void cgam_edit_plan_apply(const cgam_edit_plan *plan, int64_t prompt, int64_t la
     for (int64_t k = plan->first[prompt]; k < plan->first[prompt + 1]; k++) {
         const cgam_edit_at *e = &plan->at[k];
         if (e->layer != layer || !edit_covers(e, position)) continue;
-        for (int64_t j = 0; j < plan->width; j++) {
+        for (int64_t j = 0; j < e->length; j++) {
             float x = e->scale *
                       e->vector[j]; /* rounded before it is added, as libllama's adapter does */
-            h[j] = e->replace ? x : h[j] + x;
+            h[e->first + j] = e->replace ? x : h[e->first + j] + x;
         }
     }
 }
 
-static bool same_edit(const cgam_edit_at *a, const cgam_edit_at *b, int64_t width)
+static bool same_edit(const cgam_edit_at *a, const cgam_edit_at *b)
 {
-    return a->layer == b->layer && a->replace == b->replace && a->scale == b->scale &&
+    return a->layer == b->layer && a->first == b->first && a->replace == b->replace &&
+           a->scale == b->scale &&
            (a->vector == b->vector ||
-            memcmp(a->vector, b->vector, (size_t)width * sizeof *a->vector) == 0);
+            memcmp(a->vector, b->vector, (size_t)a->length * sizeof *a->vector) == 0);
 }
 
 bool cgam_edit_plan_same(const cgam_edit_plan *plan, int64_t a, int64_t b, int64_t position)
@@ -401,6 +426,6 @@ bool cgam_edit_plan_same(const cgam_edit_plan *plan, int64_t a, int64_t b, int64
         while (j < plan->first[b + 1] && !edit_covers(&plan->at[j], position)) j++;
         if (i == plan->first[a + 1] || j == plan->first[b + 1])
             return i == plan->first[a + 1] && j == plan->first[b + 1];
-        if (!same_edit(&plan->at[i], &plan->at[j], plan->width)) return false;
+        if (!same_edit(&plan->at[i], &plan->at[j])) return false;
     }
 }

@@ -5,17 +5,21 @@
 #include <cgam/lm.h>
 
 typedef struct cgam_edit_at {
-    int64_t layer, from, to; /* tokens from .. to of its prompt, both included */
+    int64_t layer, from,
+        to; /* a place, see below; tokens from .. to of its prompt, both included */
     bool replace;
     float scale;
-    const float *vector; /* [width], borrowed from the caller */
+    const float *vector;   /* [length], borrowed from the caller */
+    int64_t first, length; /* the numbers of the row that it changes */
 } cgam_edit_at;
 
 typedef struct cgam_edit_plan {
-    int64_t width, layers; /* d, L */
-    cgam_edit_at *at;      /* edits of prompt i: at[first[i] .. first[i + 1]) */
-    int64_t *first;        /* [prompts + 1] */
-    bool *layer;           /* [L + 1] true if the layer has an edit */
+    /* Places are 0 .. L, the stream after each layer, and L + 1 .. 2 L, what the heads of blocks 1 .. L put into the
+     * output projection. */
+    int64_t layers;   /* L */
+    cgam_edit_at *at; /* edits of prompt i: at[first[i] .. first[i + 1]) */
+    int64_t *first;   /* [prompts + 1] */
+    bool *layer;      /* [2 L + 1] true if the place has an edit */
     bool any;
     bool everywhere; /* all prompts have the same edits, adds at all positions */
 } cgam_edit_plan;
@@ -39,7 +43,7 @@ void cgam_edit_plan_clear(cgam_env *env, cgam_edit_plan *plan);
 /* Does any edit apply to token `position` of a prompt after a layer? */
 bool cgam_edit_plan_touches(const cgam_edit_plan *plan, int64_t prompt, int64_t layer,
                             int64_t position);
-/* Applies the edits at that place to h [width]. */
+/* Applies the edits at that place to its row h. */
 void cgam_edit_plan_apply(const cgam_edit_plan *plan, int64_t prompt, int64_t layer,
                           int64_t position, float *h);
 /* Do two prompts have the same edits of that token, at every layer? */

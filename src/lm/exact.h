@@ -41,7 +41,12 @@ typedef struct cgam_exact {
     cgam_exact_cache cache;
     int64_t layer; /* the current block */
     const cgam_edit_plan *plan;
+    cgam_lm_block_part part; /* what is kept of each block */
+    float *attention;        /* [tokens, width] its attention's output; NULL unless part is that */
 } cgam_exact;
+
+/* The part of the current block: rows of cgam_running_width, valid until the next block. */
+const float *cgam_exact_part(const cgam_exact *p);
 
 /* Allocates for batches of that size. cached: also a cache of that many sequences and tokens of each, 0:
  * no cache. Always call cgam_exact_free afterwards, even on failure. */

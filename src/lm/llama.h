@@ -140,6 +140,17 @@ typedef struct cgam_running {
     cgam_packing packing;
 } cgam_running;
 
+/* Reads the number of heads and their size into the model's info; leaves 0 if the file does not say one number for all
+ * blocks. Fails if they are not known. */
+void cgam_lm_heads_read(cgam_lm *lm);
+CGAM_NODISCARD cgam_status cgam_lm_heads_known(const cgam_lm *lm);
+
+/* Numbers of one requested row of one layer: the width, or all heads'. */
+static inline int64_t cgam_running_width(const cgam_running *r)
+{
+    const cgam_lm_info *info = &r->lm->info;
+    return r->opts->part == CGAM_LM_HEADS ? info->heads * info->head_size : info->width;
+}
 /* The first token of prompt i whose states are requested. */
 int64_t cgam_running_from(const cgam_running *r, int64_t i);
 /* Number of tokens run for the candidates of prompt i: all but each one's last. */

@@ -100,7 +100,7 @@ static cgam_status not_finite(const cgam_lm *lm)
 cgam_status cgam_running_hand(const cgam_running *r, const cgam_lm_span *span)
 {
     const cgam_lm_info *info = &r->lm->info;
-    int64_t states = span->states ? r->layers_count * span->count * info->width : 0;
+    int64_t states = span->states ? r->layers_count * span->count * cgam_running_width(r) : 0;
     int64_t scores = span->scores ? span->count * info->vocab : 0;
     float zero = 0; /* 0 times a finite number */
     for (int64_t i = 0; i < states; i++) zero += 0.0F * span->states[i];
@@ -119,7 +119,7 @@ typedef struct handing {
 static cgam_status hand_over(handing *h, cgam_decoder *d, int64_t which, int64_t begin, int64_t end)
 {
     const cgam_running *r = h->r;
-    int64_t width = r->lm->info.width, vocab = r->lm->info.vocab,
+    int64_t width = cgam_running_width(r), vocab = r->lm->info.vocab,
             from = cgam_running_from(r, which);
     while (begin < end && d->row[d->from + d->output[begin]].position < from) begin++;
     if (begin == end) return CGAM_OK;
@@ -236,12 +236,14 @@ static cgam_status observe_by_llama(cgam_running *r)
                            .sequences = p->batch_prompts + 1,
                            .layers = r->layers,
                            .layers_count = r->layers_count,
+                           .part = r->opts->part,
                            .scores = r->opts->scores,
                            .plan = r->plan};
     cgam_status status = cgam_decoder_open(r->lm, &o, &d);
     if (status == CGAM_OK)
         status = cgam_alloc_all(
-            env, "states", CGAM_ARRAY(h.states, r->layers_count * CGAM_PIECE * r->lm->info.width),
+            env, "states",
+            CGAM_ARRAY(h.states, r->layers_count * CGAM_PIECE * cgam_running_width(r)),
             CGAM_ARRAY(h.scores, r->opts->scores ? CGAM_PIECE * r->lm->info.vocab : 1));
     if (status == CGAM_OK) status = cgam_llama_prefix(r, &d, hand_over_piece, &h);
     for (int64_t b = 0; b < p->batches && status == CGAM_OK; b++) {
@@ -431,13 +433,22 @@ cgam_status cgam_lm_capture_goes_on(cgam_lm *lm, int64_t count, const cgam_lm_pr
 static cgam_status check_wanted(cgam_lm *lm, int64_t count, const cgam_lm_prompt *prompts,
                                 const cgam_lm_observe_opts *o)
 {
-    for (int64_t i = 0; i < o->layers_count && o->layers; i++)
+    int64_t first = o->part == CGAM_LM_RESIDUAL ? 0 : 1;
+    if (o->part > CGAM_LM_HEADS)
+        return cgam_fail(lm->env, CGAM_E_ARG, "invalid part %d (valid: 0 to 3)", (int)o->part);
+    if (o->part == CGAM_LM_HEADS && cgam_lm_heads_known(lm) != CGAM_OK) return CGAM_E_UNSUPPORTED;
+    for (int64_t i = 0; i < o->layers_count && o->layers; i++) {
+        if (first == 1 && o->layers[i] == 0)
+            return cgam_fail(
+                lm->env, CGAM_E_ARG, "layer 0 is no block: it has no %s (valid: 1 to %lld)",
+                cgam_word(cgam_lm_block_part_words, o->part), (long long)lm->info.layers);
         if (o->layers[i] < 0 || o->layers[i] > lm->info.layers ||
             (i > 0 && o->layers[i] <= o->layers[i - 1]))
             return cgam_fail(
                 lm->env, CGAM_E_ARG,
                 "layer %lld: layers must be from 0 to %lld, each once, in rising order",
                 (long long)o->layers[i], (long long)lm->info.layers);
+    }
     for (int64_t i = 0; i < count; i++) {
         int64_t from = o->from ? o->from[i] : 0, own = o->prompt_tokens ? o->prompt_tokens[i] : 1;
         if (from < 0 || from >= prompts[i].count || own < 1 || own > prompts[i].count)
@@ -457,12 +468,12 @@ static cgam_status observe_prompts(cgam_running r)
     cgam_status status = cgam_prompts_check(lm, r.count, r.prompts);
     if (status == CGAM_OK) status = check_wanted(lm, r.count, r.prompts, o);
     if (status != CGAM_OK) return status;
-    int64_t L = lm->info.layers;
+    int64_t L = lm->info.layers, first = o->part == CGAM_LM_RESIDUAL ? 0 : 1;
     int64_t *all = cgam_alloc(lm->env, (size_t)L + 1, sizeof *all);
     if (!all) return cgam_fail_nomem(lm->env, "layers");
     for (int64_t l = 0; l <= L; l++) all[l] = l;
-    r.layers = o->layers ? o->layers : all;
-    r.layers_count = !o->states ? 0 : o->layers ? o->layers_count : L + 1;
+    r.layers = o->layers ? o->layers : all + first;
+    r.layers_count = !o->states ? 0 : o->layers ? o->layers_count : L + 1 - first;
     status = carry_out(&r, CGAM_SEQUENCES_MAX, observe_by_llama);
     cgam_free(lm->env, all);
     return status;

@@ -34,6 +34,37 @@ static int64_t layer_of(const cgam_decoder *d, const char *name)
     return *end == '\0' && k >= 0 && k < d->lm->info.layers ? k + 1 : -1;
 }
 
+/* Does the tensor multiply with a matrix of a block? Returns the block, 0 .. L - 1, or -1. */
+static int64_t block_of_product(const cgam_decoder *d, const struct ggml_tensor *t,
+                                const char *matrix)
+{
+    char *end;
+    if (t->op != GGML_OP_MUL_MAT || !t->src[0] || strncmp(t->src[0]->name, "blk.", 4) != 0)
+        return -1;
+    long k = strtol(t->src[0]->name + 4, &end, 10);
+    return *end == '.' && strcmp(end + 1, matrix) == 0 && k >= 0 && k < d->lm->info.layers ? k : -1;
+}
+
+/* The place of edits at which a tensor shows the wanted part of a block, or what its heads put out; -1: neither. */
+static int64_t place_of(const cgam_decoder *d, const struct ggml_tensor *t)
+{
+    int64_t L = d->lm->info.layers, k = -1;
+    char *end;
+    if (strncmp(t->name, "kqv_out-", 8) == 0) {
+        k = strtol(t->name + 8, &end, 10);
+        return *end == '\0' && k >= 0 && k < L ? L + 1 + k : -1;
+    }
+    if (d->o.part == CGAM_LM_ATTENTION) k = block_of_product(d, t, "attn_output.weight");
+    if (d->o.part == CGAM_LM_MLP) k = block_of_product(d, t, "ffn_down.weight");
+    return k < 0 ? -1 : L + 1 + k;
+}
+
+/* Is it this tensor, or some of its rows? */
+static bool holds(const struct ggml_tensor *t, const struct ggml_tensor *part)
+{
+    return part && t && (t == part || (t->op == GGML_OP_GET_ROWS && t->src[0] == part));
+}
+
 /* Is this tensor the sum of a layer and the adapter's vector? */
 static bool has_adapter(const cgam_decoder *d, const struct ggml_tensor *t)
 {
@@ -46,10 +77,32 @@ static bool has_adapter(const cgam_decoder *d, const struct ggml_tensor *t)
     return false;
 }
 
+/* The term beside `part` in a sum, or NULL. */
+static const struct ggml_tensor *rest_of(const struct ggml_tensor *t,
+                                         const struct ggml_tensor *part)
+{
+    if (!t || t->op != GGML_OP_ADD) return NULL;
+    return holds(t->src[0], part) ? t->src[1] : holds(t->src[1], part) ? t->src[0] : NULL;
+}
+
+/* A part is what its name says if the graph adds both products to the stream as they are: models that scale or
+ * normalise them, add a bias or mix experts do something else. */
+static void check_block(cgam_decoder *d, int64_t layer, const struct ggml_tensor *t)
+{
+    if (d->adapted && !rest_of(t, d->mlp)) t = t->src[0];
+    const struct ggml_tensor *middle = rest_of(t, d->mlp);
+    if (middle && middle->op == GGML_OP_GET_ROWS) middle = middle->src[0];
+    if (rest_of(middle, d->attention)) return;
+    d->status = cgam_fail(
+        d->lm->env, CGAM_E_UNSUPPORTED,
+        "block %lld of this %s model does not add the outputs of attention and MLP to the stream as they are",
+        (long long)layer, d->lm->info.architecture);
+}
+
 static bool is_edited(const cgam_decoder *d, int64_t layer, const struct ggml_tensor *t)
 {
     const cgam_edit_plan *plan = d->o.plan;
-    if (!plan || !plan->any || layer > d->lm->info.layers || !plan->layer[layer]) return false;
+    if (!plan || !plan->any || !plan->layer[layer]) return false;
     if (layer == 0 && strcmp(t->name, d->embedding) != 0) return false;
     return !has_adapter(d, t);
 }
@@ -63,7 +116,7 @@ static int64_t row_at(const cgam_decoder *d, const struct ggml_tensor *t, int64_
 static void edit_tensor(cgam_decoder *d, int64_t layer, struct ggml_tensor *t)
 {
     const cgam_llama *f = d->lm->f;
-    size_t size = (size_t)d->lm->info.width * sizeof *d->edit;
+    size_t size = (size_t)t->ne[0] * sizeof *d->edit;
     for (int64_t k = 0; k < t->ne[1]; k++) {
         const cgam_decoder_row *row = &d->row[d->from + row_at(d, t, k)];
         if (!cgam_edit_plan_touches(d->o.plan, row->prompt, layer, row->position)) continue;
@@ -76,7 +129,7 @@ static void edit_tensor(cgam_decoder *d, int64_t layer, struct ggml_tensor *t)
 /* Copies rows with an output, adjacent rows at once. */
 static void copy_states(cgam_decoder *d, int64_t layer, const struct ggml_tensor *t)
 {
-    int64_t width = d->lm->info.width, L = d->lm->info.layers;
+    int64_t L = d->lm->info.layers, width = layer > L ? d->lm->info.width : d->width;
     int64_t count = layer > L ? 1 : d->outputs;
     bool all = t->ne[1] == d->tokens; /* a row for each token */
     size_t size = (size_t)width * sizeof(float);
@@ -91,26 +144,59 @@ static void copy_states(cgam_decoder *d, int64_t layer, const struct ggml_tensor
     if (layer > L) d->has_norm = true;
 }
 
+/* Is the tensor of the size that its reading and writing assume? */
+static bool fits(cgam_decoder *d, const struct ggml_tensor *t, int64_t width)
+{
+    if (t->type == GGML_TYPE_F32 && t->ne[0] == width && t->ne[2] == 1 && t->ne[3] == 1 &&
+        (t->ne[1] == d->tokens || t->ne[1] == d->outputs))
+        return true;
+    d->status = cgam_fail(
+        d->lm->env, CGAM_E_UNSUPPORTED,
+        "libllama: %s has the unexpected size %lld x %lld, for %lld tokens with %lld outputs",
+        t->name, (long long)t->ne[0], (long long)t->ne[1], (long long)d->tokens,
+        (long long)d->outputs);
+    return false;
+}
+
+/* Of each block: heads first, then the attention's output, that of the MLP, and their sum with the stream. */
+static bool on_part(struct ggml_tensor *t, bool ask, cgam_decoder *d, int64_t place)
+{
+    int64_t layer = place - d->lm->info.layers;
+    bool of_heads = strncmp(t->name, "kqv_out-", 8) == 0;
+    bool kept = d->wanted && d->slot[layer] >= 0 && of_heads == (d->o.part == CGAM_LM_HEADS) &&
+                d->o.part != CGAM_LM_RESIDUAL;
+    bool edited = of_heads && is_edited(d, place, t);
+    d->shown[place] = d->shown[place] || kept || edited;
+    if (ask) return kept || edited;
+    if (!kept && !edited) return true;
+    if (!fits(d, t, of_heads ? d->lm->info.heads * d->lm->info.head_size : d->lm->info.width))
+        return false;
+    if (edited) edit_tensor(d, place, t);
+    if (kept) copy_states(d, layer, t);
+    return true;
+}
+
 static bool on_tensor(struct ggml_tensor *t, bool ask, void *user)
 {
     cgam_decoder *d = user;
     int64_t L = d->lm->info.layers, layer = layer_of(d, t->name);
-    if (layer < 0) return !ask;
-    bool kept = d->wanted && d->o.layers_count > 0 && (layer > L || d->slot[layer] >= 0);
-    bool edited = is_edited(d, layer, t);
+    bool parts = d->o.part != CGAM_LM_RESIDUAL && d->o.layers_count > 0;
+    if (parts && ask && block_of_product(d, t, "attn_output.weight") >= 0) d->attention = t;
+    if (parts && ask && block_of_product(d, t, "ffn_down.weight") >= 0) d->mlp = t;
+    if (layer < 0) {
+        int64_t place = place_of(d, t);
+        return place < 0 ? !ask : on_part(t, ask, d, place);
+    }
+    bool kept =
+        d->wanted && d->o.layers_count > 0 && (layer > L || (!parts && d->slot[layer] >= 0));
+    bool edited = layer <= L && is_edited(d, layer, t);
     if (layer <= L) d->shown[layer] = true;
     if (ask && layer == 0 && !d->o.plan) snprintf(d->embedding, sizeof d->embedding, "%s", t->name);
+    if (ask && parts && layer > 0 && layer <= L && d->slot[layer] >= 0) check_block(d, layer, t);
     if (ask) return kept || edited;
+    if (d->status != CGAM_OK) return false;
     if (!kept && !edited) return true;
-    if (t->type != GGML_TYPE_F32 || t->ne[0] != d->lm->info.width || t->ne[2] != 1 ||
-        t->ne[3] != 1 || (t->ne[1] != d->tokens && t->ne[1] != d->outputs)) {
-        d->status = cgam_fail(
-            d->lm->env, CGAM_E_UNSUPPORTED,
-            "libllama: %s has the unexpected size %lld x %lld, for %lld tokens with %lld outputs",
-            t->name, (long long)t->ne[0], (long long)t->ne[1], (long long)d->tokens,
-            (long long)d->outputs);
-        return false;
-    }
+    if (!fits(d, t, d->lm->info.width)) return false;
     if (edited) edit_tensor(d, layer, t);
     if (kept) copy_states(d, layer, t);
     return layer <= L || d->o.scores; /* results after the norm are not read */
@@ -121,7 +207,7 @@ static bool on_tensor(struct ggml_tensor *t, bool ask, void *user)
 static cgam_status check_norm(const cgam_decoder *d)
 {
     int64_t width = d->lm->info.width, slot = d->slot[d->lm->info.layers];
-    if (!d->gain || !d->has_norm || slot < 0) return CGAM_OK;
+    if (!d->gain || !d->has_norm || slot < 0 || d->o.part != CGAM_LM_RESIDUAL) return CGAM_OK;
     const float *h = d->states + slot * d->outputs * width;
     double sum = 0, square = 0, off = 0, size = 0;
     for (int64_t j = 0; j < width; j++) sum += (double)h[j];
@@ -158,14 +244,16 @@ static cgam_status alloc_batch(cgam_decoder *d)
     cgam_env *env = d->lm->env;
     size_t n = (size_t)d->o.capacity, width = (size_t)d->lm->info.width;
     size_t L = (size_t)d->lm->info.layers;
+    size_t all_heads = (size_t)(d->lm->info.heads * d->lm->info.head_size);
+    d->width = (int64_t)(d->o.part == CGAM_LM_HEADS ? all_heads : width);
     size_t layers = (size_t)d->o.layers_count + 1; /* one more, so that it is never 0 */
     cgam_status status = cgam_alloc_all(
         env, "a batch of prompts", CGAM_ARRAY(d->row, n), CGAM_ARRAY(d->token, n),
         CGAM_ARRAY(d->pos, n), CGAM_ARRAY(d->n_seq, n), CGAM_ARRAY(d->seq, n),
         CGAM_ARRAY(d->logits, n), CGAM_ARRAY(d->output, CGAM_PIECE), CGAM_ARRAY(d->slot, L + 1),
-        CGAM_ZEROS(d->shown, L + 1), CGAM_ARRAY(d->gain, width), CGAM_ARRAY(d->bias, width),
-        CGAM_ARRAY(d->normed, width), CGAM_ARRAY(d->edit, width),
-        CGAM_ARRAY(d->states, layers * CGAM_PIECE * width));
+        CGAM_ZEROS(d->shown, 2 * L + 1), CGAM_ARRAY(d->gain, width), CGAM_ARRAY(d->bias, width),
+        CGAM_ARRAY(d->normed, width), CGAM_ARRAY(d->edit, all_heads > width ? all_heads : width),
+        CGAM_ARRAY(d->states, layers * CGAM_PIECE * (size_t)d->width));
     if (status != CGAM_OK) return status;
     for (size_t l = 0; l <= L; l++) d->slot[l] = -1;
     for (int64_t i = 0; i < d->o.layers_count; i++) d->slot[d->o.layers[i]] = i;
@@ -278,12 +366,15 @@ static cgam_status check_shown(const cgam_decoder *d)
 {
     const cgam_lm_info *info = &d->lm->info;
     const cgam_edit_plan *plan = d->o.plan;
-    for (int64_t l = 0; l <= info->layers; l++) {
-        bool needed = (d->wanted && d->slot[l] >= 0) || (plan && plan->any && plan->layer[l]);
-        if (needed && !d->shown[l])
+    bool parts = d->o.part != CGAM_LM_RESIDUAL;
+    for (int64_t p = 0; p <= 2 * info->layers; p++) {
+        int64_t l = p > info->layers ? p - info->layers : p;
+        bool needed = (d->wanted && parts == (p > info->layers) && d->slot[l] >= 0) ||
+                      (plan && plan->any && plan->layer[p]);
+        if (needed && !d->shown[p])
             return cgam_fail(d->lm->env, CGAM_E_UNSUPPORTED,
-                             "libllama did not report layer %lld of this %s model", (long long)l,
-                             info->architecture);
+                             "libllama did not report layer %lld%s of this %s model", (long long)l,
+                             p > info->layers ? "'s parts" : "", info->architecture);
     }
     return d->wanted ? check_norm(d) : CGAM_OK;
 }
@@ -308,7 +399,7 @@ static cgam_status decode_piece(cgam_decoder *d, int64_t from, int64_t tokens)
                                 .n_seq_id = d->n_seq + from,
                                 .seq_id = d->seq + from,
                                 .logits = d->logits + from};
-    memset(d->shown, 0, (size_t)d->lm->info.layers + 1);
+    memset(d->shown, 0, 2 * (size_t)d->lm->info.layers + 1);
     d->has_norm = false;
     d->status = CGAM_OK;
     cgam_llama_complaint_reset();

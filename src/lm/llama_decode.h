@@ -16,6 +16,7 @@ typedef struct cgam_decoder_opts {
     int64_t cells, sequences;   /* of the cache; sequences are 0 .. sequences - 1 */
     const int64_t *layers;      /* [layers_count] layers whose states are kept */
     int64_t layers_count;       /* 0: none */
+    cgam_lm_block_part part;    /* of these; not RESIDUAL: of blocks 1 .. L */
     bool scores;                /* compute scores over the vocabulary */
     const cgam_edit_plan *plan; /* NULL: no edits */
 } cgam_decoder_opts;
@@ -45,10 +46,13 @@ typedef struct cgam_decoder {
     int64_t *output; /* [CGAM_PIECE] their rows, counted from `from` */
     bool wanted;     /* false: libllama needs an output, but none was requested */
     int64_t *slot;   /* [L + 1] index of a layer among those kept, or -1 */
-    float *states;   /* [layers_count, outputs, d] */
+    int64_t width;   /* of a kept row: d, or all heads' */
+    float *states;   /* [layers_count, outputs, width] */
     float *normed,
-        *edit;   /* [d] of the first output, from libllama's final norm; a row being edited */
-    bool *shown; /* [L + 1] layers seen in this piece */
+        *edit; /* [d] of the first output, from libllama's final norm; a row being edited */
+    bool *
+        shown; /* [2 L + 1] places of edits (edit.h) seen in this piece; a part is shown at the second */
+    const struct ggml_tensor *attention, *mlp; /* of the current block */
     bool has_norm, adapted;
     char embedding[GGML_MAX_NAME]; /* the tensor whose value block 1 reads; "" until known */
     cgam_status status;

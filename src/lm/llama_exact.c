@@ -375,18 +375,25 @@ static cgam_status attend_head(void *arg, int64_t item)
     return CGAM_OK;
 }
 
-/* Applies the edits of x after a layer. */
-static void apply_edits(cgam_exact *p, int64_t layer)
+/* Applies the edits at a place to its rows [tokens, width]. */
+static void apply_edits(cgam_exact *p, int64_t layer, float *rows, int64_t width)
 {
     if (!p->plan || !p->plan->any || !p->plan->layer[layer]) return;
     for (int64_t g = 0; g < p->segments; g++) {
         const cgam_exact_segment *seg = &p->segment[g];
         for (int64_t t = 0; t < seg->count; t++)
             cgam_edit_plan_apply(p->plan, seg->prompt, layer, seg->position + t,
-                                 p->x + (seg->begin + t) * p->s.width);
+                                 rows + (seg->begin + t) * width);
     }
 }
 
+const float *cgam_exact_part(const cgam_exact *p)
+{
+    const float *const rows[] = {p->x, p->attention, p->n, p->a};
+    return rows[p->part];
+}
+
+/* Products that are wanted by themselves are made twice, so that the stream has the bits that it has without. */
 cgam_status cgam_exact_block(cgam_exact *p, int64_t l)
 {
     const cgam_exact_shape *s = &p->s;
@@ -394,6 +401,7 @@ cgam_status cgam_exact_block(cgam_exact *p, int64_t l)
     const matrix inwards[] = {{"attn_q", p->q, qd}, {"attn_k", p->k, kd}, {"attn_v", p->v, kd}};
     const matrix upwards[] = {{"ffn_gate", p->gate, s->ff}, {"ffn_up", p->up, s->ff}};
     const matrix outwards = {"attn_output", p->x, d}, downwards = {"ffn_down", p->x, d};
+    const matrix attention = {"attn_output", p->attention, d}, mlp = {"ffn_down", p->n, d};
     cgam_status status = norm_rows(p, "attn_norm", l);
     if (status == CGAM_OK) status = multiply_weights(p, l, p->n, d, 3, inwards, false);
     if (status != CGAM_OK) return status;
@@ -402,13 +410,18 @@ cgam_status cgam_exact_block(cgam_exact *p, int64_t l)
     p->layer = l;
     cache_keys(p);
     status = cgam_parallel(p->lm->env, p->segments * s->heads, attend_head, p);
+    if (status == CGAM_OK) apply_edits(p, s->layers + l + 1, p->a, qd);
     if (status == CGAM_OK) status = lay_out(p, p->tokens, p->a, qd, NULL);
+    if (status == CGAM_OK && p->part == CGAM_LM_ATTENTION)
+        status = multiply_weights(p, l, p->a, qd, 1, &attention, false);
     if (status == CGAM_OK) status = multiply_weights(p, l, p->a, qd, 1, &outwards, true);
     if (status == CGAM_OK) status = norm_rows(p, "ffn_norm", l);
     if (status == CGAM_OK) status = multiply_weights(p, l, p->n, d, 2, upwards, false);
     if (status == CGAM_OK) status = lay_out(p, p->tokens, p->up, s->ff, make_gated);
+    if (status == CGAM_OK && p->part == CGAM_LM_MLP)
+        status = multiply_weights(p, l, p->up, s->ff, 1, &mlp, false);
     if (status == CGAM_OK) status = multiply_weights(p, l, p->up, s->ff, 1, &downwards, true);
-    if (status == CGAM_OK) apply_edits(p, l + 1);
+    if (status == CGAM_OK) apply_edits(p, l + 1, p->x, d);
     return status;
 }
 
@@ -417,7 +430,7 @@ void cgam_exact_free(cgam_exact *p)
 {
     cgam_env *env = p->lm->env;
     cgam_free_all(env, p->segment, p->token, p->x, p->n, p->q, p->k, p->v, p->a, p->gate, p->up,
-                  p->gain, p->rope_factors, p->cache.k, p->cache.v, p->panels);
+                  p->gain, p->rope_factors, p->cache.k, p->cache.v, p->panels, p->attention);
 }
 
 cgam_status cgam_exact_new(cgam_exact *p, cgam_lm *lm, int64_t tokens, int64_t segments,
@@ -476,7 +489,7 @@ cgam_status cgam_exact_embed(cgam_exact *p)
     cgam_status status = cgam_weights_find(p->lm, "token_embd.weight", &w);
     for (int64_t t = 0; t < p->tokens && status == CGAM_OK; t++)
         cgam_weights_get(&w, p->token[t], 1, p->x + t * p->s.width);
-    if (status == CGAM_OK) apply_edits(p, 0);
+    if (status == CGAM_OK) apply_edits(p, 0, p->x, p->s.width);
     return status;
 }
 

@@ -49,7 +49,7 @@ static cgam_status prepare_batch(exact_batch *b, cgam_running *r)
 {
     cgam_env *env = r->lm->env;
     const cgam_packing *k = &r->packing;
-    int64_t tails = 0, tokens = k->shared + k->batch_tokens, d = r->lm->info.width;
+    int64_t tails = 0, tokens = k->shared + k->batch_tokens, d = cgam_running_width(r);
     for (int64_t i = 0; i < k->batches && r->candidate; i++) {
         int64_t of_batch = 0;
         for (int64_t j = k->first[i]; j < k->first[i + 1]; j++)
@@ -61,6 +61,11 @@ static cgam_status prepare_batch(exact_batch *b, cgam_running *r)
     cgam_status status = cgam_exact_new(&b->p, r->lm, tokens, segments + tails, 0, 0);
     if (status != CGAM_OK) return status;
     b->p.plan = r->plan;
+    b->p.part = r->opts->part;
+    if (b->p.part == CGAM_LM_ATTENTION) {
+        status = cgam_alloc_all(env, "states", CGAM_ARRAY(b->p.attention, tokens * d));
+        if (status != CGAM_OK) return status;
+    }
     bool scores = r->candidate || r->opts->scores;
     int64_t rows = r->layers_count > 0 ? most_wanted(r) : 1;
     int64_t layers = r->layers_count > 0 ? r->layers_count : 1;
@@ -150,10 +155,11 @@ static void fill_batch(exact_batch *b, int64_t number)
 static void keep_layer(exact_batch *b, int64_t layer)
 {
     const cgam_running *r = b->r;
-    int64_t d = b->p.s.width;
+    const float *rows = cgam_exact_part(&b->p);
+    int64_t d = cgam_running_width(r);
     for (int64_t i = 0; i < r->layers_count; i++)
         for (int64_t k = 0; k < b->wanted && r->layers[i] == layer; k++)
-            memcpy(b->states + (i * b->wanted + k) * d, b->p.x + b->rows[k] * d,
+            memcpy(b->states + (i * b->wanted + k) * d, rows + b->rows[k] * d,
                    (size_t)d * sizeof *b->states);
 }
 
@@ -213,7 +219,7 @@ static cgam_status hand_over(exact_batch *b, int64_t g, int64_t which, int64_t p
 {
     const cgam_running *r = b->r;
     const cgam_exact_segment *seg = &b->p.segment[g];
-    int64_t d = b->p.s.width, from = cgam_running_from(r, which) - seg->position;
+    int64_t d = cgam_running_width(r), from = cgam_running_from(r, which) - seg->position;
     cgam_status status = CGAM_OK;
     for (int64_t t = from > 0 ? from : 0; t < seg->count && status == CGAM_OK; t += AT_ONCE) {
         int64_t n = seg->count - t < AT_ONCE ? seg->count - t : AT_ONCE;

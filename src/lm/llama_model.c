@@ -137,6 +137,7 @@ static cgam_status open_model(cgam_lm *lm)
     lm->info.context = f->llama_model_n_ctx_train(lm->model);
     lm->info.parameters = (int64_t)f->llama_model_n_params(lm->model);
     f->llama_model_desc(lm->model, lm->info.description, sizeof lm->info.description);
+    cgam_lm_heads_read(lm);
     status = survey_tensors(lm);
     lm->info.exact = status == CGAM_OK && cgam_exact_knows(lm) == CGAM_OK;
     return status;

@@ -48,11 +48,13 @@ CGAM_NODISCARD cgam_status cgam_lm_lens(cgam_lm *lm, const cgam_lens **out);
 void cgam_llama_last_words(void (*say)(const char *words));
 
 /* Writes states in f32 to a .npy or .safetensors file; holds one batch in memory. Of opts it uses
- * layers, all_tokens, run and prompt_tokens; the rest is not used. opts NULL = the last
+ * part, layers, all_tokens, run and prompt_tokens; the rest is not used. opts NULL = the last
  * token at all layers.
  *
  *   last token   [prompts, layers, width], named `states` in .safetensors
- *   all tokens   [layers, tokens, width] for each prompt, named p0, p1, ..; .npy takes one prompt */
+ *   all tokens   [layers, tokens, width] for each prompt, named p0, p1, ..; .npy takes one prompt
+ *
+ * Of part HEADS it writes what each head adds to the stream, [.., heads, width]. */
 CGAM_NODISCARD cgam_status cgam_lm_states_write(cgam_lm *lm, int64_t count,
                                                 const cgam_lm_prompt *prompts,
                                                 const cgam_lm_observe_opts *opts, const char *path);

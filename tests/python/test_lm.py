@@ -193,3 +193,19 @@ def test_without_libllama(path, monkeypatch):
     import sys
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment)
     assert done.returncode == 0 and ("libllama" in done.stdout or "opened" in done.stdout), done.stderr
+
+
+def test_parts_sum_to_the_step_of_the_stream(model):
+    stream = model.states(TEXT, tokens="all", exact=True)
+    attention, mlp, heads = (model.states(TEXT, tokens="all", exact=True, part=p) for p in ("attention", "mlp", "heads"))
+    assert heads.shape == (model.layers, stream.shape[1], model.heads, model.width)
+    scale = np.abs(stream).max()
+    np.testing.assert_allclose(heads.sum(2), attention, atol=4e-6 * scale)
+    np.testing.assert_allclose(attention + mlp, np.diff(stream, axis=0), atol=4e-6 * scale)
+    two = model.states([TEXT, "of"], part="heads", layers=[2], exact=True)
+    assert two.shape == (2, 1, model.heads, model.width)
+    np.testing.assert_allclose(two[0, 0], heads[1, -1], atol=4e-6 * scale)
+    with pytest.raises(ValueError, match="part"):
+        model.states(TEXT, part="stream")
+    with pytest.raises(cgam.Error, match="layer 0"):
+        model.states(TEXT, part="mlp", layers=[0, 1])

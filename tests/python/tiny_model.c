@@ -11,6 +11,7 @@ static const struct kind {
     int layers, width, context; /* 0: as small as by default */
 } kinds[] = {
     {.name = "llama"},
+    {.name = "tied", .tied = true},
     {.name = "stablelm", .architecture = "stablelm"},
     {.name = "gemma", .architecture = "gemma", .type = TINY_F16, .tied = true},
     {.name = "xverse", .architecture = "xverse", .type = TINY_F16},

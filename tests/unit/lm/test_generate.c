@@ -395,11 +395,22 @@ TEST(words_become_edits)
         const char *before, *after;
         cgam_lm_edit want;
         int row;
-    } good[] = {
-        {"2:add:last:1.5", "", {2, CGAM_LM_ADD, CGAM_LM_LAST, 0, 0, 1.5, NULL}, 2},
-        {"0:replace:-3--1:-2", ":3", {0, CGAM_LM_REPLACE, CGAM_LM_RANGE, -3, -1, -2, NULL}, 3},
-        {"3:add:4:1e-1", ":0", {3, CGAM_LM_ADD, CGAM_LM_RANGE, 4, 4, 0.1, NULL}, 0},
-        {"1:add:generated:1", "", {1, CGAM_LM_ADD, CGAM_LM_GENERATED, 0, 0, 1, NULL}, 1}};
+    } good[] = {{"2:add:last:1.5",
+                 "",
+                 {2, CGAM_LM_ADD, CGAM_LM_LAST, 0, 0, 1.5, NULL, CGAM_LM_RESIDUAL, 0},
+                 2},
+                {"0:replace:-3--1:-2",
+                 ":3",
+                 {0, CGAM_LM_REPLACE, CGAM_LM_RANGE, -3, -1, -2, NULL, CGAM_LM_RESIDUAL, 0},
+                 3},
+                {"3:add:4:1e-1",
+                 ":0",
+                 {3, CGAM_LM_ADD, CGAM_LM_RANGE, 4, 4, 0.1, NULL, CGAM_LM_RESIDUAL, 0},
+                 0},
+                {"1:add:generated:1",
+                 "",
+                 {1, CGAM_LM_ADD, CGAM_LM_GENERATED, 0, 0, 1, NULL, CGAM_LM_RESIDUAL, 0},
+                 1}};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         snprintf(word, sizeof word, "%s:%s%s", good[i].before, path, good[i].after);
         CHECK_STATUS(env, cgam_edit_set_word(set, word));
