@@ -27,7 +27,7 @@ run_tests = JOBS=$(JOBS) tools/tests
 
 export CGAM_BUILD = $(abspath $(BUILD))
 
-.PHONY: help deps deps_test build demo run test check san nightly nightly_slow nightly_asan fuzz bench docs python install soak cross coverage mutate reliability dist clean
+.PHONY: help deps deps_test build demo run test check san nightly nightly_slow nightly_asan fuzz bench docs python deb install soak cross coverage mutate reliability dist clean
 .NOTPARALLEL:
 
 help: ## this list
@@ -81,7 +81,7 @@ nightly: deps_test build ## everything else, some hours: slow tests, all tests u
 	for part in cross coverage mutate; do $(MAKE) --no-print-directory $$part || status=1; done; exit $$status
 
 nightly_slow:
-	@[ "$(DEPS)" != tools/deps ] || tools/deps check
+	@[ "$(DEPS)" != tools/deps ] || { tools/deps check && tools/deps deb; }
 	@$(compile) $(BUILD) -j $(JOBS) --target all nightly
 	@$(run_tests) $(BUILD) -L nightly --no-tests=error
 
@@ -112,6 +112,10 @@ python: ## a wheel of the Python package in build/python/dist, for any CPython f
 	@$(MAKE) --no-print-directory build
 	@$(compile) $(BUILD) -j $(JOBS) --target wheel
 	@ls $(BUILD)/python/dist/*.whl
+
+deb: ## Debian packages in build/deb: libcgam0, libcgam-dev, cgam, python3-cgam; judged by lintian
+	@[ "$(DEPS)" != tools/deps ] || { tools/deps deb && tools/llama --quiet && tools/uplot --quiet; }
+	@JOBS=$(JOBS) tools/deb $(BUILD)
 
 docs: build ## the man pages, and a check that no link in the documents is broken
 	@tools/links

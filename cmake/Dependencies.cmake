@@ -30,8 +30,11 @@ file(REAL_PATH "${linear_library}" linear_file)
 string(REGEX MATCH "[^/]*\\.so\\.[0-9]+" linear_name "${linear_file}")
 target_include_directories(cgam_flags SYSTEM INTERFACE ${guest_includes} ${linear_include})
 
-# Downloads of tools/: headers of SUNDIALS, libllama.
-if(NOT "$ENV{XDG_CACHE_HOME}" STREQUAL "")
+# Downloads of tools/: headers of SUNDIALS, libllama, uPlot. CGAM_CACHE is for builds that see no home, as Debian's do.
+set(CGAM_CACHE "" CACHE PATH "Folder of what tools/ downloaded, if it is not the user's cache")
+if(CGAM_CACHE)
+  set(user_cache "${CGAM_CACHE}")
+elseif(NOT "$ENV{XDG_CACHE_HOME}" STREQUAL "")
   set(user_cache "$ENV{XDG_CACHE_HOME}/cgam")
 else()
   set(user_cache "$ENV{HOME}/.cache/cgam")
