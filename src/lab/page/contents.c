@@ -83,7 +83,7 @@ static void command(maker *m, char *const field[FIELDS])
     const cgam_run *run = run_of(m, field[0]);
     char text[1024];
     cgam_command(&run->study->opts, text, sizeof text);
-    fprintf(m->to, "<pre>");
+    fprintf(m->to, "<details><summary>Command and data</summary><pre>");
     cgam_html_text(m->to, text);
     fprintf(m->to, "</pre>\n<p class=\"soft\">cgam %s, %.2f s. Data:", cgam_version(),
             run->seconds);
@@ -91,7 +91,7 @@ static void command(maker *m, char *const field[FIELDS])
         const char *name = run->study->table[i].name;
         fprintf(m->to, " <a href=\"%s/%s.csv\">%s.csv</a>", run->folder, name, name);
     }
-    fprintf(m->to, " <a href=\"%s/summary.json\">summary.json</a></p>\n", run->folder);
+    fprintf(m->to, " <a href=\"%s/summary.json\">summary.json</a></p></details>\n", run->folder);
 }
 
 static void facts(maker *m, char *const field[FIELDS])
@@ -125,10 +125,18 @@ static void gnuplot(maker *m, char *const field[FIELDS])
 static void claims(maker *m, char *const field[FIELDS])
 {
     (void)field;
-    json_t *doc = cgam_html_claims_doc(&m->r->claims);
+    json_t *doc = cgam_html_claims_doc(&m->r->claims, "claims");
     cgam_fill(m->to, "{<lab/page/claims.html}", doc);
     json_decref(doc);
     cgam_models_claims_html(m->to, m->r->models, &m->r->model_claims);
+}
+
+static void findings(maker *m, char *const field[FIELDS])
+{
+    (void)field;
+    json_t *doc = cgam_html_claims_doc(&m->r->claims, "claims");
+    cgam_fill(m->to, "{<lab/page/findings.html}", doc);
+    json_decref(doc);
 }
 
 static void models(maker *m, char *const field[FIELDS])
@@ -149,9 +157,9 @@ static void again(maker *m, char *const field[FIELDS])
 static const struct {
     const char *word;
     void (*write)(maker *m, char *const field[FIELDS]);
-} words[] = {{"figure", figure},   {"table", table}, {"column", column}, {"command", command},
-             {"facts", facts},     {"size", size},   {"claims", claims}, {"models", models},
-             {"gnuplot", gnuplot}, {"again", again}};
+} words[] = {{"figure", figure}, {"table", table},     {"column", column}, {"command", command},
+             {"facts", facts},   {"size", size},       {"claims", claims}, {"findings", findings},
+             {"models", models}, {"gnuplot", gnuplot}, {"again", again}};
 
 static void one_line(maker *m, char *line)
 {

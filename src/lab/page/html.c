@@ -68,7 +68,7 @@ static void number(FILE *to, const char *format, double value)
 void cgam_html_table(FILE *to, const cgam_table *t, const cgam_html_column *columns,
                      const char *label_head, int64_t from, int64_t step)
 {
-    fprintf(to, "<div class=\"wide\"><table>\n<thead><tr>");
+    fprintf(to, "<details><summary>Table</summary><div class=\"wide\"><table>\n<thead><tr>");
     if (t->labels) fprintf(to, "<th>%s</th>", label_head);
     for (const cgam_html_column *c = columns; c->format; c++) {
         fprintf(to, "<th class=\"n\">");
@@ -90,7 +90,7 @@ void cgam_html_table(FILE *to, const cgam_table *t, const cgam_html_column *colu
         }
         fprintf(to, "</tr>\n");
     }
-    fprintf(to, "</tbody></table></div>\n");
+    fprintf(to, "</tbody></table></div></details>\n");
 }
 
 enum { INLINE_SVG_MAX = 200 * 1024 }; /* bytes; larger drawings go in as PNG */
@@ -110,10 +110,8 @@ cgam_status cgam_html_picture(FILE *to, cgam_env *env, const char *out, const ch
     if (!cgam_html_data(to, path, svg ? "image/svg+xml" : "image/png"))
         return cgam_fail(env, errno == ENOMEM ? CGAM_E_NOMEM : CGAM_E_IO, "%s: %s",
                          cgam_path_tail(path), strerror_r(errno, reason, sizeof reason));
-    fprintf(to, "\"><figcaption><b>%s%s%s.</b> %s <span>", letter, *letter ? " " : "", f->title,
-            words);
-    cgam_html_math(to, f->caption);
-    fprintf(to, ".</span>");
+    /* what was run stands in the picture */
+    fprintf(to, "\"><figcaption><b>%s%s%s.</b> %s", letter, *letter ? " " : "", f->title, words);
     for (int k = 0; k < 4; k++) {
         fprintf(to, " <a href=\"");
         cgam_html_text(to, folder); /* a name given by the user */
@@ -123,17 +121,35 @@ cgam_status cgam_html_picture(FILE *to, cgam_env *env, const char *out, const ch
     return CGAM_OK;
 }
 
-json_t *cgam_html_claims_doc(const cgam_claims *claims)
+/* Is it a claim that readers should see first: refuted, or not shown, as it is printed? */
+static bool notable(const cgam_claim *claim)
 {
-    int count[CGAM_VERDICTS] = {0};
-    bool nulls = false;
+    return claim->verdict == CGAM_DOES_NOT_HOLD ||
+           (claim->verdict == CGAM_HOLDS_UNDER && (claim->unprinted || claim->unshown));
+}
+
+json_t *cgam_html_claims_doc(const cgam_claims *claims, const char *id)
+{
+    static const char *const words[CGAM_VERDICTS] = {"hold", "hold under a condition",
+                                                     "do not hold", "not decided"};
+    enum { FIRST = 4 };
+    json_t *group[CGAM_VERDICTS], *groups = json_array(), *first = json_array();
     json_t *list = cgam_claims_json(claims);
+    bool nulls = false;
+    for (int v = 0; v < CGAM_VERDICTS; v++) group[v] = json_array();
     for (int i = 0; i < claims->count; i++) {
-        count[claims->claim[i].verdict]++;
-        nulls = nulls || claims->claim[i].null[0];
-        cgam_json_put_int(json_array_get(list, (size_t)i), "kind", claims->claim[i].verdict);
+        const cgam_claim *claim = &claims->claim[i];
+        json_t *row = json_array_get(list, (size_t)i);
+        nulls = nulls || claim->null[0];
+        cgam_json_put_int(row, "kind", claim->verdict);
+        json_array_append(group[claim->verdict], row);
+        if (notable(claim) && json_array_size(first) < FIRST) json_array_append(first, row);
     }
-    return cgam_json_object("hold=%d hold_under=%d hold_not=%d open=%d nulls?=%d claims=%p",
-                            count[CGAM_HOLDS], count[CGAM_HOLDS_UNDER], count[CGAM_DOES_NOT_HOLD],
-                            count[CGAM_NOT_DECIDED], nulls, list);
+    for (int v = 0; v < CGAM_VERDICTS; v++)
+        json_array_append_new(groups,
+                              cgam_json_object("kind=%d words=%s count=%jd claims=%p", v, words[v],
+                                               (intmax_t)json_array_size(group[v]), group[v]));
+    json_decref(list);
+    return cgam_json_object("id=%s count=%d nulls?=%d groups=%p notable=%p", id, claims->count,
+                            nulls, groups, first);
 }

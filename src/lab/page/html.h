@@ -28,7 +28,8 @@ void cgam_models_claims_html(FILE *to, const cgam_models *models, const cgam_cla
 CGAM_NODISCARD cgam_status cgam_models_html(FILE *to, cgam_env *env, const char *folder,
                                             const cgam_models *models);
 
-/* The number of claims that hold, and the list of claims, for claims.html. */
-json_t *cgam_html_claims_doc(const cgam_claims *claims);
+/* Claims in groups by verdict, and the first few that do not hold as printed, for claims.html and findings.html; the
+ * anchors of groups begin with `id`. */
+json_t *cgam_html_claims_doc(const cgam_claims *claims, const char *id);
 
 #endif

@@ -19,7 +19,7 @@ static const char *const marks[][2] = {
 /* ---- Claims ------------------------------------------------------------------------------ */
 void cgam_models_claims_html(FILE *to, const cgam_models *models, const cgam_claims *claims)
 {
-    json_t *doc = cgam_html_claims_doc(claims);
+    json_t *doc = cgam_html_claims_doc(claims, "model-claims");
     bool small = false;
     for (int i = 0; i < models->count; i++) {
         int64_t n = cgam_models_queries(&models->study[i]);
