@@ -35,7 +35,7 @@ WHOLE = ["0", "1", "2", "3", "5", "-1", "2147483648", "9223372036854775807", "1.
 def value(rng, p):
     kind = p["kind"]
     if kind in ("choice", "words"):
-        return rng.choice(p["words"] + (["x"] if rng.random() < 0.1 else []))
+        return rng.choice(p["words"] + (["x"] if not p["words"] or rng.random() < 0.1 else []))
     if kind in ("real", "reals"):
         ends = [repr(p[k]) for k in ("min", "max") if p[k] is not None]
         return rng.choice(NUMBERS + ends)

@@ -189,7 +189,7 @@ TEST(the_table_is_json)
     assert_null(json_object_get(json_array_get(list, 0), "words"));
     json_decref(doc);
     list = cgam_help_json_list("net");
-    assert_int_equal(json_array_size(list), 2);
+    assert_int_equal(json_array_size(list), 3);
     json_decref(list);
 }
 
