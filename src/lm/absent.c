@@ -1,5 +1,5 @@
-/* absent.c: the door to language models in a build without libllama's headers. Each call says how
- * to get one with them. */
+/* absent.c: replaces the functions of language models in a build without libllama's headers. Each call fails with a
+ * message that says how to get a build with them. */
 #include "base/env.h"
 #include "lm/model.h"
 #include "lm/stream.h"

@@ -1,4 +1,4 @@
-/* cache.c: where the runtime and the default model are kept. */
+/* cache.c: the folder of the runtime and the default model. */
 #include "lm/cache.h"
 
 #include <stdio.h>

@@ -1,8 +1,8 @@
-/* generate.c: what is drawn, and when a text ends.
+/* generate.c: draws tokens, and decides when a text ends.
  *
- * p = softmax(scores / temperature), cut to the smallest set of most probable words that holds top_p of
- * it (Holtzman et al. 2020). The numbers told of a token are those of softmax(scores) itself. Text i
- * draws from stream i of the seed, so it does not depend on what is generated beside it. */
+ * p = softmax(scores / temperature), cut to the smallest set of most probable words with total probability top_p
+ * (Holtzman et al. 2020). The numbers reported for a token are those of softmax(scores) itself. Text i
+ * draws from stream i of the seed, so it does not depend on the texts generated beside it. */
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "lm/model.h"

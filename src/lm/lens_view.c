@@ -1,5 +1,5 @@
-/* lens_view.c: states of all positions through the lens, a position at a time: its layers are one
- * product with the unembedding, and each of them is then read by a thread of its own. */
+/* lens_view.c: states of all positions through the lens, one position at a time. The layers of a position are one
+ * product with the unembedding; each layer is then evaluated by its own thread. */
 #include "base/alloc.h"
 #include "lm/lens.h"
 #include "lm/scores.h"

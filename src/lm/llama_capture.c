@@ -1,10 +1,9 @@
 /* llama_capture.c: runs prompts in batches through libllama, and passes on the results.
  *
- * Prompts of a batch are sequences 1, 2, ... of one cache; what all prompts begin with is computed
- * once as sequence 0, what a stem begins with as the sequence of its first prompt, and the others are
- * told that those cells are theirs as well. A batch is decoded a piece at a time, and what a piece has
- * finished is handed over at once. Cells are the same as in one go; numbers are to rounding, and where
- * weights are quantised within what lm.h says of batches.
+ * Prompts of a batch are sequences 1, 2, ... of one cache. The common beginning of all prompts is computed once, as
+ * sequence 0; the beginning of a stem, as the sequence of its first prompt. The other sequences share those cells. A batch is
+ * decoded in pieces, and the results of a piece are passed on at once. The cells are the same as without pieces; numbers agree
+ * to rounding, or, if weights are quantised, to within what lm.h says about batches.
  *
  * Candidates are sequences after those of their batch, which begin with all cells of their prompt. */
 #include "lm/llama_decode.h"

@@ -1,17 +1,16 @@
-/* llama_decode.c: the residual stream at every layer as libllama computes it, read and edited.
+/* llama_decode.c: reads and edits the residual stream at every layer, as libllama computes it.
  *
- * libllama shows each tensor of its graph to a callback before and after it is computed. We ask
- * for `embd` and `l_out-k`, write edits into them and copy the rows that are wanted. In the last block it
- * computes rows that have an output alone, so a tensor has either a row per token, or one per output.
- * Where no scores are wanted the callback ends the graph after the final norm: the product with the
- * unembedding, which nobody would read, is left out.
+ * libllama passes each tensor of its graph to a callback before and after computing it. We ask
+ * for `embd` and `l_out-k`, write edits into them and copy the requested rows. In the last block libllama
+ * computes only the rows that have an output, so a tensor has either a row per token, or one per output.
+ * If no scores are requested, the callback ends the graph after the final norm and so skips the product with the
+ * unembedding.
  *
  * Edits that are adds at all positions and layers 2 .. L go through libllama's control-vector adapter,
- * which costs nothing; its graph is looked at to see that it has them, and where an architecture has no
- * place for the adapter they are written like any other.
+ * which costs nothing. The graph is inspected to confirm that the adapter is in it; if an architecture has
+ * no place for it, these edits are written like any other.
  *
- * libllama aborts when it is asked for more than it was set up for, so every number is checked
- * by those who call. */
+ * libllama aborts when it is asked for more than it was set up for, so callers check every number first. */
 #include "lm/llama_decode.h"
 
 #include <math.h>

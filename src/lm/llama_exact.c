@@ -6,15 +6,15 @@
  *     x += D (silu(G n(x)) * (U n(x)))
  *
  * (Touvron et al. 2023; grouped heads, Ainslie et al. 2023; rotary positions, Su et al. 2021, in
- * the pairs (2i, 2i+1) that GGUF files of this family are stored for.)
+ * the pairs (2i, 2i+1) of GGUF files of this family.)
  *
- * It goes through the layers once per batch with all of the batch's tokens. A matrix is read
+ * The pass goes through the layers once per batch with all tokens of the batch. A matrix is read
  * and widened a few rows at a time by the thread that multiplies with them, so no matrix is ever
- * held whole. Tokens that prompts share are a segment that the others attend to; tokens of earlier
- * passes are in a cache, where one is kept. Edits are applied to x between the blocks.
+ * held whole. Tokens shared by prompts are a segment that the others attend to; tokens of earlier
+ * passes are in a cache, if one is kept. Edits are applied to x between the blocks.
  *
- * Products are sgemm's or, where the CPU has a tile unit, those of num/cpu/split.h: as exact to a few
- * roundings of f32, and faster. Activations are packed for it once for all matrices that they meet. */
+ * Products are computed by sgemm or, if the CPU has a tile unit, by num/cpu/split.h: as exact to a few
+ * roundings of f32, and faster. Activations are packed for it once for all matrices they are multiplied with. */
 #include "base/blas.h"
 #include "lm/exact.h"
 

@@ -1,7 +1,7 @@
 /* llama_exact_run.c: runs prompts through the plain pass, a batch at a time.
  *
- * Segment 0 of a batch is what all prompts begin with, 1 .. count are its prompts; then come what the
- * stems begin with, which continue segment 0 and are continued by their prompts, and candidates, which
+ * Segment 0 of a batch is the common beginning of all prompts, segments 1 .. count are its prompts. Then follow the
+ * beginnings of the stems, which continue segment 0 and are continued by their prompts, and candidates, which
  * continue prompts. */
 #include "lm/exact.h"
 

@@ -1,9 +1,9 @@
-/* llama_packing.c: which prompts go together, and what they share.
+/* llama_packing.c: which prompts run together, and which tokens they share.
  *
- * What all prompts begin with is computed once. Prompts that follow each other and begin alike beyond
- * that are a stem, computed once as well: the cells of an injection are the same prompt many times over
- * with its last token edited, and cost one token each. An edit is part of what a token is: prompts share
- * tokens only as far as the same happens to them. */
+ * The common beginning of all prompts is computed once. Consecutive prompts with a longer common beginning form a stem,
+ * which is also computed once: the cells of an injection are the same prompt many times with its last token edited, and
+ * cost one token each. Edits count as part of a token: prompts share tokens only as far as the same edits apply to
+ * them. */
 #include "lm/llama.h"
 
 #include <stdlib.h>

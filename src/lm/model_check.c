@@ -1,6 +1,7 @@
-/* model_check.c: what the keys and tensors of a model must be, as tables. The limits are those of libllama's own assertions
- * and divisions, found by reading what it said when it ended on a damaged file. Where libllama refuses by itself, with an
- * error that we pass on - a tensor of another shape than the keys say, a key that it misses - it is left to it. */
+/* model_check.c: requirements on the keys and tensors of a model, as tables. The limits are those of libllama's own
+ * assertions and divisions, found by reading what it printed when it ended on a damaged file. Cases that libllama itself
+ * rejects with an error (a tensor whose shape contradicts the keys, a missing key) are left to it; the error is passed
+ * on. */
 #include "lm/model_check.h"
 #include "base/env.h"
 

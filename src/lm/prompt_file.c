@@ -1,5 +1,5 @@
-/* prompt_file.c: one prompt a line, or one JSON object a line. The texts of a prompt lie in one block,
- * the label behind the prompt. */
+/* prompt_file.c: one prompt per line, or one JSON object per line. The texts of a prompt share one block,
+ * with the label after the prompt. */
 #include "lm/prompt_file.h"
 
 #include "base/env.h"

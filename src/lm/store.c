@@ -1,5 +1,5 @@
-/* store.c: the SQLite file. Write-ahead logging, so that a reader and a killed writer do no harm;
- * every row carries the digest of its states. */
+/* store.c: the SQLite file. Write-ahead logging, so that readers and killed writers do no harm;
+ * every row has the digest of its states. */
 #include "lm/store.h"
 #include "lm/collect.h"
 #include "lm/model.h"

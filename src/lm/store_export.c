@@ -1,4 +1,4 @@
-/* store_export.c: out of the store into files, with an index that says what each row is. */
+/* store_export.c: exports states from the store to files, with an index that describes each row. */
 #include "io/array.h"
 #include "io/csv.h"
 #include "io/file.h"

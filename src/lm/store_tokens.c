@@ -1,4 +1,4 @@
-/* store_tokens.c: the states of all tokens in a store, in spans as they were computed. */
+/* store_tokens.c: the states of all tokens in a store, in the spans in which they were computed. */
 #include "io/file.h"
 #include "lm/collect.h"
 #include "lm/model.h"

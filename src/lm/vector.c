@@ -1,4 +1,4 @@
-/* vector.c: vectors of all layers: made, compared with a model, added. */
+/* vector.c: makes vectors of all layers, compares them with a model, adds them. */
 #include "lm/vector.h"
 #include "base/alloc.h"
 #include "base/blas.h"

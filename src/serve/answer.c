@@ -1,4 +1,4 @@
-/* answer.c: answers, and the headers that all of them have. */
+/* answer.c: sends answers, with the headers that all of them have. */
 #include "serve/server.h"
 
 #include "lab/embedded.h"

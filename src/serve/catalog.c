@@ -1,4 +1,4 @@
-/* catalog.c: what requests may name. Ids stand for banks, stores and models; no path leaves the server. */
+/* catalog.c: the inputs that requests may name. Ids stand for banks, stores and models; clients never see a path. */
 #include "serve/server.h"
 
 #include "lab/folder.h"

@@ -1,9 +1,9 @@
-/* guard.c: who may come in. Three questions, each answered by what the client cannot choose freely:
+/* guard.c: access control. Three checks, each of something that the client cannot choose freely:
  *
  * Host: a foreign page can have its own name point to this machine (DNS rebinding) and would then be
- * of the same origin as ours. So we answer only under names that are ours: the loopback's, the address
- * listened on, the address the connection came to, and those allowed by name.
- * Origin: a browser tells which page asks; it has to be ours. Other programs send none.
+ * of the same origin as ours. So the server answers only under its own names: the loopback's, the address
+ * it listens on, the address the connection came to, and those allowed by name.
+ * Origin: a browser says which page makes the request; it must be ours. Other programs send no origin.
  * Token: compared through keyed hashes of equal length, in constant time. */
 #include "serve/server.h"
 

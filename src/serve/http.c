@@ -1,6 +1,6 @@
-/* http.c: a connection, a request, its route. A request is checked by its head: host, origin, token, address,
- * size. A rejected request is answered after its body has been skipped, so that the answer arrives; only
- * a body that is much too large is cut off. */
+/* http.c: connections, requests and routes. A request is checked by its head: host, origin, token, address,
+ * size. The answer to a rejected request is sent after its body has been skipped, so that the client receives it; only
+ * a body far beyond the limit is cut off. */
 #include "serve/server.h"
 
 #include <arpa/inet.h>

@@ -1,4 +1,4 @@
-/* model_process.c: the process's side. One request after the other, until the server closes the socket. */
+/* model_process.c: the model process's side. Handles one request after the other, until the server closes the socket. */
 #include "serve/model_process.h"
 
 #include "lm/model.h"

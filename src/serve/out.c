@@ -1,5 +1,5 @@
-/* out.c: listing and download of what verbs have written below the root. A path is opened one name at a
- * time, each an id and no symbolic link, so none leads out of the root. */
+/* out.c: lists and sends the files that verbs have written below the root. A path is opened one component at a
+ * time; each must be an id and no symbolic link, so no path leads out of the root. */
 #include "serve/server.h"
 
 #include <dirent.h>

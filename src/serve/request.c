@@ -1,15 +1,15 @@
-/* request.c: from the JSON object of a request to the options of its verb. By the table of parameters:
+/* request.c: turns the JSON object of a request into the options of its verb, by the table of parameters:
  *
- *   a bank, store or model   its id becomes the path it stands for; a bank may be numbers too
+ *   a bank, store or model   its id becomes the path it stands for; a bank may also be numbers
  *   numbers                  nested lists, {"npy": base64}
- *   rows                     likewise, or names as a text
- *   vectors                  likewise, or a sum of memories, "rows:7*0.5+king"
+ *   rows                     the same, or names as a text
+ *   vectors                  the same, or a sum of memories, "rows:7*0.5+king"
  *   text, json               {"text": ".."}, the object itself
- *   what is written          out is a name below the root; anything else is rejected
- *   any other file           refused
+ *   files to write           out is a name below the root; anything else is rejected
+ *   any other file           rejected
  *
  * The contents that a request sends in place of a file become a file in memory (io/file.h), named after the
- * parameter. If a value has more parts than the file, as vector's FILE:X, {"as": "{}:4", ..} gives the others. */
+ * parameter. If a value has more parts than the file, such as FILE:X of vector, {"as": "{}:4", ..} gives the others. */
 #include "serve/server.h"
 
 #include "io/npy.h"

@@ -1,5 +1,6 @@
-/* sandbox.h: what a process gives up before it gives a file to somebody else's code: the network, writing outside a few
- * folders, access to other processes, and memory beyond a limit. For its whole life, and for the processes it starts. */
+/* sandbox.h: what a process gives up before it passes a file to third-party code: the network, writing outside a few
+ * folders, access to other processes, and memory beyond a limit. The limits last for the life of the process and apply to
+ * the processes it starts. */
 #ifndef CGAM_SRC_SERVE_SANDBOX_H
 #define CGAM_SRC_SERVE_SANDBOX_H
 

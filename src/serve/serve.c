@@ -1,5 +1,5 @@
 /* serve.c: the server from its options to its end. It listens before it prints its address, answers until a
- * signal stops it, waits for running verbs, and leaves no process behind. */
+ * signal stops it, waits for running verbs, and ends all processes it started. */
 #include "serve/model_process.h"
 
 #include "lab/child.h"

@@ -1,5 +1,5 @@
-/* server.h (inside): the parts of the server: its catalog of inputs, access control, requests in progress, the
- * workers. Nothing outside this folder knows HTTP; nothing in it knows any verb by name. */
+/* server.h (internal): the parts of the server: its catalog of inputs, access control, requests in progress, the
+ * workers. No code outside this folder deals with HTTP; no code inside names a verb. */
 #ifndef CGAM_SRC_SERVE_SERVER_H
 #define CGAM_SRC_SERVE_SERVER_H
 

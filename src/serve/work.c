@@ -1,7 +1,6 @@
 /* work.c: workers that run verbs. A request waits in a queue for one of a few workers, which reads its options,
- * runs the verb on the shared env and stores the answer; the connection is suspended meanwhile. The library
- * checks between pieces of work whether to stop: when the time is over, the client has gone or the server
- * ends. */
+ * runs the verb on the shared env and stores the answer; the connection is suspended meanwhile. Between pieces of work
+ * the library checks whether to stop: after the timeout, if the client has gone, or if the server ends. */
 #include "serve/model_process.h"
 
 #include <math.h>

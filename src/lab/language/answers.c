@@ -1,4 +1,4 @@
-/* answers.c: answers of several tokens - what they share, their states, their probabilities. */
+/* answers.c: answers of several tokens: their shared beginnings, their states, their probabilities. */
 #include "lab/language/study_sweep.h"
 #include "lm/lens.h"
 #include "lm/scores.h"

@@ -1,4 +1,4 @@
-/* dataset.c: examples and labels, whatever file they came from. */
+/* dataset.c: examples and labels, independent of the format of their file. */
 #include "lab/language/dataset.h"
 #include "base/alloc.h"
 #include "io/file.h"

@@ -1,8 +1,8 @@
-/* fit_lowrank.c: P = I + U'V, towards the distributions that the model itself has with demonstrations.
+/* fit_lowrank.c: P = I + U'V, fitted to the model's own distributions with demonstrations.
  *
- * Query i leaves s_i = base_i + x_i + sum_k a_ik U_k, a_ik = <V_k, x_i>; t_i is the softmax of the aim's
- * scores, p_i that of s_i's. With f = (1/n) sum_i KL(t_i || p_i) the scores' derivative is (p_i - t_i)/n,
- * the state's g_i by cgam_lens_pull, and
+ * Query i has the state s_i = base_i + x_i + sum_k a_ik U_k, a_ik = <V_k, x_i>; t_i is the softmax of the target's
+ * scores, p_i that of the scores of s_i. With f = (1/n) sum_i KL(t_i || p_i), the derivative by the scores is
+ * (p_i - t_i)/n, that by the state, g_i, comes from cgam_lens_pull, and
  *
  *   df/dU_k = sum_i a_ik g_i,   df/dV_k = sum_i <U_k, g_i> x_i.
  *

@@ -1,9 +1,9 @@
 /* gates.c: see gates.h.
  *
- * The gates' answer to a context, t = A^-1 Z c, is one vector of n numbers for each half and alpha;
- * scores of mode first are b + lambda k t, so intervals of lambda and answers need no further pass over
- * the bank. With equal norms t comes from the modes of Z'Z, with others from A(alpha) factored. Coupled
- * recalls are those of recall.h on plans that share the factored A(alpha). */
+ * The gates' response to a context, t = A^-1 Z c, is one vector of n numbers for each half and alpha. Scores of mode first
+ * are b + lambda k t, so intervals of lambda and answers need no further pass over the bank. With equal norms t comes from
+ * the modes of Z'Z, otherwise from A(alpha) factored. Coupled recalls are those of recall.h on plans that share the
+ * factored A(alpha). */
 #include "memory/bank.h"
 #include "memory/gate.h"
 #include "num/gemm_pass.h"

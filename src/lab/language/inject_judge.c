@@ -1,5 +1,5 @@
-/* inject_judge.c: is the answer right? By its first token among all words, by the log-probability of the
- * whole answer among the task's answers, or by what the model writes. */
+/* inject_judge.c: decides whether an answer is right: by its first token among all words, by the log-probability of the
+ * whole answer among the task's answers, or by the text that the model writes. */
 #include "lab/language/inject.h"
 #include "lm/scores.h"
 

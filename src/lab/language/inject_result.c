@@ -1,4 +1,4 @@
-/* inject_result.c: which cell is chosen, and what is said of an injection. */
+/* inject_result.c: chooses a cell, and reports an injection. */
 #include "lab/folder.h"
 #include "lab/language/inject.h"
 

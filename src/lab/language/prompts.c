@@ -1,12 +1,11 @@
 /* prompts.c: queries, their demonstrations, and the prompts made of them.
  *
- * Demonstrations are drawn without replacement. With few labels the classes are cycled in an order
- * drawn anew for each round, so that they balance as far as k allows; with many (facts) examples are
- * drawn from all. What is drawn so is shown in an order of its own: shuffling the first k of cycled
- * classes makes every balanced order of k as likely as any other, where the cycle itself never shows
- * a class twice before it has shown all. A query has a random stream of its own, by its rank among
- * the queries drawn, so a prompt can be made again alone; it is the same among more queries where
- * demonstrations come from a file of their own. */
+ * Demonstrations are drawn without replacement. With few labels the classes are cycled, in a new random order for each
+ * round, so that they balance as far as k allows; with many labels (facts) examples are drawn from all. The examples
+ * drawn are then shuffled: this makes every balanced order of k classes equally likely, whereas the cycle itself never
+ * shows a class twice before it has shown all. Each query has its own random stream, by its rank among the queries
+ * drawn, so any prompt can be made again alone; if demonstrations come from a separate file, it does not depend on the
+ * number of queries. */
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "lab/language/dataset.h"

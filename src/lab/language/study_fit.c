@@ -1,7 +1,7 @@
 /* study_fit.c: projections fitted on captured states and counted on others.
  *
- * All queries of all tasks stand in one row, task after task; a query is of half i % 2 of its task. A
- * fold is what is counted, the rest is what is fitted on: the two halves, then the tasks. */
+ * All queries of all tasks are in one list, task after task; query i of a task belongs to half i % 2 of it. A
+ * fold is the set that is counted, and the rest is fitted on: first the two halves, then the tasks. */
 #include "lab/language/fit.h"
 #include "lm/lens.h"
 

@@ -1,4 +1,4 @@
-/* study_fit_result.c: what is said of a fit. */
+/* study_fit_result.c: reports a fit. */
 #include "lab/language/fit.h"
 #include "lm/lens.h"
 

@@ -1,13 +1,12 @@
 /* study_inject.c: the sweep inside the model.
  *
- * A cell is a kind of edit, a layer and a scale. In every cell each query's prompt without
- * demonstrations is run with its last token edited there, twice: under the vector of the other half of
- * the queries, which is what is shown, and under that of its own half, by which cells are chosen. All
- * runs of a query share the tokens before the last, so a cell costs one token. Where first tokens are
- * judged, what the model says without edits is read off the states that the vectors are made of.
+ * A cell is a kind of edit, a layer and a scale. In every cell each query's prompt without demonstrations is run with its
+ * last token edited, twice: with the vector of the other half of the queries, for the reported results, and with that
+ * of its own half, for choosing cells. All runs of a query share the tokens before the last, so a cell costs one token.
+ * If first tokens are judged, the model's answer without edits is read from the states that the vectors are made of.
  *
- * Vectors of half h after layer l: ADD has P times the mean over h of (state with demonstrations -
- * without), REPLACE the state with demonstrations of the next query of h. */
+ * Vectors of half h after layer l: ADD uses P times the mean over h of (state with demonstrations - state without),
+ * REPLACE the state with demonstrations of the next query of h. */
 #include "base/rng.h"
 #include "lab/language/inject.h"
 #include "lm/lens.h"

@@ -1,4 +1,4 @@
-/* study_neff.c: how many words a state leaves in play, layer by layer. */
+/* study_neff.c: the effective number of words of a state, layer by layer. */
 #include "lab/language/study_sweep.h"
 #include "lab/stats.h"
 #include "lm/lens.h"

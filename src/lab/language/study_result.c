@@ -1,4 +1,4 @@
-/* study_result.c: what an experiment hands back: a document, and tables that grow row by row. */
+/* study_result.c: the result of an experiment: a document, and tables that grow row by row. */
 #include "lab/language/study.h"
 #include "lab/language/study_sweep.h"
 #include "lab/table.h"

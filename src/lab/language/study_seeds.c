@@ -1,5 +1,5 @@
-/* study_seeds.c: what the draw of queries and demonstrations is worth: a study under several seeds, and how
- * its main numbers spread over them beside the error that one of them reports. */
+/* study_seeds.c: how much results depend on the draw of queries and demonstrations: runs a study with several seeds, and
+ * compares the spread of its main numbers with the error that a single run reports. */
 #include "lab/language/study.h"
 #include "lab/stats.h"
 

@@ -1,11 +1,11 @@
-/* study_steer.c: a query held at the last layer, pushed by contexts of right and wrong facts.
+/* study_steer.c: a query at the last layer, pushed by contexts of right and wrong facts.
  *
  * For query i the context after layer l is the mean effect of demonstrations on the *other*
  * queries, c_{-i} = (sum_j delta_j - delta_i)/(n - 1). Probabilities are those of the final norm of
- * q_i + lambda s c_{-i}; s brings the context to the mean norm of the queries, or is 1. The null is a random
+ * q_i + lambda s c_{-i}; s scales the context to the mean norm of the queries, or is 1. The null is a random
  * direction in place of c_{-i}, with its norm.
  *
- * Of an answer of several tokens q_i is taken in each of its places, after the tokens before it, and
+ * For an answer of several tokens, q_i is taken at each of its places, after the tokens before it, and
  * log-probabilities are added up. */
 #include "base/rng.h"
 #include "lab/language/study_sweep.h"

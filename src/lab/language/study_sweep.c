@@ -1,11 +1,11 @@
-/* study_sweep.c: contexts of every kind go through one sweep, so that a baseline is treated exactly
- * as what it stands beside. In the order of the contexts:
+/* study_sweep.c: runs contexts of every kind through one sweep, so that a baseline is treated exactly
+ * like the contexts it is compared with. The contexts, in order:
  *
  *   [0, L]            c_l, the mean effect of demonstrations after layer l
- *   [L + 1, 2L + 1]   the same of demonstrations with flipped labels
+ *   [L + 1, 2L + 1]   the same with flipped labels
  *   [2L + 2, 3L + 2]  the same of another task
  *   3L + 3            no demonstrations at all: the mean of the labels' rows
- *   [3L + 4, 4L + 4]  random vectors, each of the norm of c_l */
+ *   [3L + 4, 4L + 4]  random vectors, each with the norm of c_l */
 #include "lab/language/study_sweep.h"
 #include "lab/stats.h"
 #include "lm/lens.h"

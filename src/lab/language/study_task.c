@@ -1,4 +1,4 @@
-/* study_task.c: from the name of a set or files to prompts, their states and their labels' tokens. */
+/* study_task.c: turns the name of a set, or files, into prompts, their states and their labels' tokens. */
 #include "lab/language/study_sweep.h"
 #include "lm/collect.h"
 #include "lm/model.h"

@@ -1,10 +1,9 @@
-/* sweep.c: every query under every context, at every pair of layers.
+/* sweep.c: every query with every context, at every pair of layers.
  *
- * Scores of a layer are matrix products with the unembedding, a few hundred queries at a time; what
- * is kept of them is one interval per query and context (sweep_choose.c), or with the norm lens one
- * bit per coupling of the grid. The products are in f32; scores of labels and of the tokens at which
- * an interval ends are taken again in double. There, with v_q, v_c and k the mean square of the (centred) query
- * and context and their mean product, and o the offsets of the lens:
+ * Scores of a layer are matrix products with the unembedding, a few hundred queries at a time. For each query and context
+ * only one interval is kept (sweep_choose.c), or with the norm lens one bit per coupling of the grid. The products are in
+ * f32; scores of labels and of the tokens at which an interval ends are recomputed in double. For these, with v_q, v_c and
+ * k the mean square of the (centred) query and context and their mean product, and o the offsets of the lens:
  *
  *     score_m(t) = (a_m + t b_m) / sqrt(v_q + 2 t k + t^2 v_c + epsilon) + o_m */
 #include "lab/language/sweep.h"

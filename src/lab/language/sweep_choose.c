@@ -1,10 +1,10 @@
-/* sweep_choose.c: the best pair of layers, and what it is worth on queries it was not chosen on.
+/* sweep_choose.c: the best pair of layers, and its accuracy on queries it was not chosen on.
  *
- * Held out means that nothing comes from the queries that are counted: on one half, with the context
- * made of that half, pair and coupling are chosen; the other half meets the same context there. With
- * few queries many pairs share the top. Over two labels they must: a context adds one number to the
- * difference of the scores, so contexts of any layer that push the same way give the same step
- * function up to the scale of lambda. Which of those is taken is a matter of the rule, not of rounding. */
+ * Held out means that nothing comes from the queries that are counted: pair and coupling are chosen on one half, with the
+ * context made of that half; the other half is then counted with the same context, pair and coupling. With few queries
+ * many pairs share the top. Over two labels they must: a context adds one number to the difference of the scores, so
+ * contexts of any layer that push the same way give the same step function up to the scale of lambda. A rule, not rounding,
+ * decides among them. */
 #include "base/alloc.h"
 #include "lab/language/sweep.h"
 #include "lab/names.h"

@@ -1,14 +1,14 @@
-/* sweep_whole.c: is a whole answer the most probable one, under a context and at a coupling?
+/* sweep_whole.c: is a whole answer the most probable one, with a given context and coupling?
  *
- * In place v (after a beginning of answers) token m scores s_v(m) = (a_v[m] + t b[m]) f_v(t) + o[m], f the
- * factor of the final norm of the sum, and an answer has
+ * In place v (after a beginning of answers) token m scores s_v(m) = (a_v[m] + t b[m]) f_v(t) + o[m], where f is the factor
+ * of the final norm of the sum, and an answer has
  *
  *     log p = sum over its places of s_v(token) - log sum_m exp s_v(m).
  *
- * The normaliser of the first place is common to all answers and left out. Those of later places are
- * sums over the vocabulary, and few are needed: each is at least the score of any token, so an answer
- * whose bound is under the right one's value is out, and where a rival of one token is ahead of the
- * right answer's first token nothing more need be known. */
+ * The normaliser of the first place is common to all answers and left out. Those of later places are sums over the
+ * vocabulary, and few are needed: each is at least the score of any token, so an answer whose bound is below the value of
+ * the right one is excluded; and if a rival of one token is ahead of the right answer's first token, the right answer
+ * cannot win. */
 #include "base/alloc.h"
 #include "lab/language/sweep.h"
 #include "lm/lens.h"

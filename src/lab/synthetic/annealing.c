@@ -1,9 +1,9 @@
 /* annealing.c: does following the branch from beta = 0 find the deepest minimum, and how many minima are
  * there without and with a context? (docs/theorems/variational.md, cgam/landscape.h)
  *
- * A trial is a bank of its own with a noisy query and a noisy context. At every (lambda, beta), without
- * and with the context, the plain coupled recall, the annealed one and the landscape: energies, winners,
- * and how many minima the starts reveal. Best is the lowest energy that anyone found.
+ * Each trial has its own bank, a noisy query and a noisy context. At every (lambda, beta), without and with the
+ * context, it computes the plain coupled recall, the annealed one and the landscape: energies, winners, and the number of
+ * minima that the starts reveal. Best is the lowest energy found by any of the three.
  *
  * A block is one trial; its record has COUNTS numbers for every cell and arm. */
 #include "lab/synthetic/trial.h"

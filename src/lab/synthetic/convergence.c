@@ -1,12 +1,12 @@
 /* convergence.c: where do flows and iterations end, from any start? (docs/theorems/variational.md)
  *
- * A trial is a bank of its own with a noisy query and a noisy context. At every (alpha, lambda, beta)
- * with alpha below alpha_crit, `starts` flows of the four layers begin at random gates and retrieval,
- * and the plain iteration begins at the weights of the same retrieval. Counted: flows that come to
- * rest, what they leave of the fixed-point equation, energies that rise, how many different points the
- * starts of one problem end at, whether a flow and an iteration end at the same one, and how long they
- * take. Where the contraction theorem promises one fixed point, several would refute it. From every fourth start the
- * network also flows with a free query, and with a free context over gate weights that leave it a positive margin.
+ * Each trial has its own bank, a noisy query and a noisy context. At every (alpha, lambda, beta) with alpha below
+ * alpha_crit, `starts` flows of the four layers begin at random gates and retrieval, and the plain iteration begins at
+ * the weights of the same retrieval. Counted are flows that come to rest, their residual of the fixed-point equation,
+ * energies that rise, the number of different points at which the starts of one problem end, whether a flow and an
+ * iteration end at the same one, and how long they take. Where the contraction theorem promises one fixed point, several
+ * would refute it. From every fourth start the network also flows with a free query, and with a free context over gate
+ * weights that leave it a positive margin.
  *
  * A block is one trial; its record has COUNTS numbers for every cell. */
 #include "lab/synthetic/trial.h"

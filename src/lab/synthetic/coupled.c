@@ -1,18 +1,18 @@
 /* coupled.c: how feedback moves the transition (paper, section 3.3 and appendix D.3, fig. 3 d).
  *
  * Clusters as in competition.c, no query, u = 1/n. For lambda > 0 and A(alpha) > 0 the retrieval is
- * the limit of r <- lambda A^-1 u + lambda^2 A^-1 softmax(beta r) from small noise, by the plain
- * iteration itself (at most max_iter, until r changes by no more than tol): near the fold, any other
+ * the limit of r <- lambda A^-1 u + lambda^2 A^-1 softmax(beta r) from small noise, computed by the plain
+ * iteration itself (at most max_iter steps, until r changes by at most tol): near the fold, another
  * start or a faster method may end elsewhere, and the plain one takes ten to twenty steps. A is not
  * formed: a step is two products with the modes. For alpha >= alpha_crit the plain iteration would
  * fall into 2-cycles, so gates and retrieval are integrated from s = 0 and the noise to t_cap with
  * equal time constants. lambda = 0 has no retrieval: its curve is that of the gates.
  *
- * Most transients end one-hot long before t_cap and then only the peak is wanted, which is 1 to
- * 1e-12 whoever won and however exactly the way was followed. So each is integrated coarsely first,
- * and again with fine steps unless it was one-hot by 0.75 t_cap; the coarse run's time is right to
- * some ten percent (tests/unit/lab_synthetic/test_flow.c). Where the coarse run was in vain for most lanes
- * it is left out at the next alpha, until all are fast again.
+ * Most transients become one-hot long before t_cap. Then only the peak is needed, which is 1 to 1e-12 whichever memory
+ * won and however coarse the steps were. So each transient is integrated with coarse steps first, and again with fine
+ * steps unless it was one-hot by 0.75 t_cap; the time of the coarse run is correct to about ten percent
+ * (tests/unit/lab_synthetic/test_flow.c). If the coarse run was useless for most lanes, it is skipped at the next
+ * alpha, until all are fast again.
  *
  * A block is 8 trials; its record holds, for every lambda and alpha, mean and squared deviations of
  * the peak and the number of iterations that did not converge; then the fold of each trial. */

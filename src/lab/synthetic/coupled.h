@@ -1,4 +1,4 @@
-/* coupled.h: what the parts of the coupled study that compute and that report share. */
+/* coupled.h: shared by the parts of the coupled study that compute and those that report. */
 #ifndef CGAM_SRC_LAB_SYNTHETIC_COUPLED_H
 #define CGAM_SRC_LAB_SYNTHETIC_COUPLED_H
 

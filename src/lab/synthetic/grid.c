@@ -1,9 +1,9 @@
-/* grid.c: recall accuracy over grids of N/d, lambda, alpha and sigma_q: the capacity study sweeps
+/* grid.c: recall accuracy over grids of N/d, lambda, alpha and sigma_q. The capacity study sweeps
  * N/d, the phase study any two of them. Both compute the whole product of their four lists.
  *
  * Memories are random unit vectors, or random rows of a bank that the user gives (all of its rows
- * when no N/d is named). A trial is that of separation.c: target, noisy query, noisy context,
- * r = Z q + lambda A(alpha)^-1 Z c, and the question whether the target wins. Draws do not depend
+ * if no N/d is given). A trial is that of separation.c: target, noisy query, noisy context,
+ * r = Z q + lambda A(alpha)^-1 Z c; it counts whether the target wins. Draws do not depend
  * on alpha and lambda.
  *
  * A block is one bank at one N/d; its record counts [alpha, sigma_q, lambda]. */

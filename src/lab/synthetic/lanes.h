@@ -1,9 +1,9 @@
 /* lanes.h: recalls of small banks, as many at a time as the CPU's vectors have lanes: gates, coupled iteration, flow and
  * fold, without certificates. Lane l of every array is problem l of a bundle, so one instruction advances a whole bundle
- * and no problem is ever mixed with another. The same body is compiled per CPU (see num/cpu/cpu.h).
+ * and problems never mix. The same body is compiled per CPU (see num/cpu/cpu.h).
  *
- * A bundle always has `width` real problems (those past the last one asked for are computed and not
- * counted), so that what a problem gives does not depend on how many others were asked for.
+ * A bundle always has `width` real problems (those past the last one requested are computed but not counted), so the
+ * result of a problem does not depend on how many others were requested.
  *
  * Shapes: [a, b] below is a C array double x[a][b][width], aligned to 64 bytes; [] is one number
  * per lane. */

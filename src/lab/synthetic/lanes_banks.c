@@ -1,9 +1,9 @@
-/* lanes_banks.c: memories of a bundle of banks, one eigen-decomposition each, which then serves every
+/* lanes_banks.c: memories of a bundle of banks, with one eigen-decomposition each, which serves every
  * alpha.
  *
- * With n > d the modes come from Z'Z = W diag(mu) W', V = Z W / sqrt(mu), and what is orthogonal to
+ * With n > d the modes come from Z'Z = W diag(mu) W', V = Z W / sqrt(mu), and the orthogonal complement of
  * all of them is the kernel of G, one eigenspace with eta = 1 - alpha. With n <= d they come from
- * G itself and there is no rest. Modes whose mu is rounding belong to the kernel. */
+ * G itself and there is no complement. Modes whose mu is only rounding error belong to the kernel. */
 #include "lab/synthetic/lanes_banks.h"
 
 #include "num/eigen.h"

@@ -3,9 +3,9 @@
  * At a fixed point of the coupled map, F(s) = A s - u - lambda softmax(beta lambda s) = 0, with
  * Hessian M = A - lambda^2 beta (diag p - pp'). The branch starts at alpha = 0 and is followed by
  * Newton's method with a tangent predictor, M ds/dalpha = (1 - G) s for unit memories. A step is
- * kept when every M met on the way was positive definite (its Cholesky factor says so), Newton
- * converged and p moved by at most 0.1; else it is halved. So a smooth change is followed however
- * steep it is, down to slopes of 0.1 / tol, and a fold stops the steps. Lanes step on their own. */
+ * accepted if every M in its iterations was positive definite (checked by its Cholesky factor), Newton
+ * converged and p moved by at most 0.1; otherwise it is halved. So a smooth change is followed however
+ * steep it is, down to slopes of 0.1 / tol, and a fold stops the steps. Lanes step independently. */
 
 enum {
     FOLD_NEWTON = 8,

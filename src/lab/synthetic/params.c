@@ -1,9 +1,9 @@
 /* params.c: the parameters of all studies, one row each.
  *
  * Defaults, checks, the copy of the options, the fingerprint of a run, `parameters` in the summary,
- * the command line with its help, captions and printed commands loop over this table. A parameter
- * more is a row here and a field in cgam_study_opts. Where a study has its own default, range or
- * words, it has its own row under the same name. */
+ * the command line with its help, captions and printed commands loop over this table. To add a parameter,
+ * add a row here and a field to cgam_study_opts. A study with its own default, range or
+ * description has its own row under the same name. */
 #include "lab/synthetic/study.h"
 
 #include "lab/document.h"

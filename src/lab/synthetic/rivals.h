@@ -1,4 +1,4 @@
-/* rivals.h: the mechanisms of the rivals study, one bank at a time, and what is counted of them. */
+/* rivals.h: the mechanisms of the rivals study, for one bank at a time, and the results counted for them. */
 #ifndef CGAM_SRC_LAB_SYNTHETIC_RIVALS_H
 #define CGAM_SRC_LAB_SYNTHETIC_RIVALS_H
 

@@ -1,7 +1,7 @@
-/* rivals_tables.c: each mechanism at the strength that is best on the sets of even number, counted on the others: tables and
+/* rivals_tables.c: each mechanism at the strength that is best on the even-numbered sets, counted on the others: tables and
  * summary, one trial in full, and how long a recall takes.
  *
- * Trials of a set share its memories, so sets are what errors are computed from. Gains are differences from query mixing
+ * Trials of a set share its memories, so errors are computed between sets. Gains are differences from query mixing
  * on the same trials. */
 #include "lab/synthetic/rivals.h"
 #include "lab/synthetic/trial.h"

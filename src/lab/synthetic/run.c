@@ -1,7 +1,7 @@
-/* run.c: blocks of work, in parallel, with progress that survives a kill.
+/* run.c: runs blocks of work in parallel, and keeps progress that survives a kill.
  *
- * The journal has a record for every block, and a fingerprint of everything the numbers depend on (version, options,
- * seed, vector code, a given bank's rows). */
+ * The journal has a record for every block, and a fingerprint of everything that the numbers depend on (version, options,
+ * seed, vector code, the rows of a given bank). */
 #include "lab/folder.h"
 #include "lab/journal.h"
 #include "lab/synthetic/study.h"

@@ -1,4 +1,4 @@
-/* separation.h: the parts of the separation study that count, and those that tell. */
+/* separation.h: shared by the parts of the separation study that count and those that report. */
 #ifndef CGAM_SRC_LAB_SYNTHETIC_SEPARATION_H
 #define CGAM_SRC_LAB_SYNTHETIC_SEPARATION_H
 

@@ -1,10 +1,10 @@
-/* sparse.c: what sparse activations and a context do to the set that is searched
+/* sparse.c: how sparse activations and a context change the set of memories that keep a weight
  * (docs/theorems/margin.md).
  *
- * A trial is a bank of its own with a target; at every sigma_q a noisy query and a noisy context. It is
- * recalled with softmax, 1.5-entmax and sparsemax (orders 1, 1.5 and 2 of alpha-entmax), without and with
- * the context: does the target win, how many memories keep a weight, is the answer one memory exactly, and
- * was that certified. The same draws serve all of them.
+ * Each trial has its own bank and a target; at every sigma_q, a noisy query and a noisy context. It is recalled with
+ * softmax, 1.5-entmax and sparsemax (orders 1, 1.5 and 2 of alpha-entmax), without and with the context. Counted: whether
+ * the target wins, how many memories keep a weight, whether the answer is exactly one memory, and whether
+ * that was certified. All of them use the same draws.
  *
  * A block is one trial; its record has COUNTS numbers for every sigma_q, order and arm. */
 #include "lab/synthetic/trial.h"

@@ -1,16 +1,16 @@
 /* stream.h: where the random numbers of a study come from.
  *
- * Every number is a function of (seed, stream, position), see cgam/rng.h. The stream names what the
- * numbers are for, so any trial can be made again alone, in any order and on any thread:
+ * Every number is a function of (seed, stream, position), see cgam/rng.h. The stream identifies the use of the
+ * numbers, so any trial can be recomputed alone, in any order and on any thread:
  *
  *   bits 63..58  study      CGAM_STREAM_SEPARATION ...
  *   bits 57..54  purpose    CGAM_STREAM_BANK ...
- *   bits 53..42  set        which bank (0 where a study has one bank, or one per trial)
+ *   bits 53..42  set        which bank (0 if a study has one bank, or one per trial)
  *   bits 41..32  cell       which point of the grid (sigma_q, size of the bank, check), else 0
  *   bits 31..0   trial
  *
- * Within a stream numbers are taken in the order of the arrays they fill, row by row. These
- * numbers are part of the promise that a seed gives the same results: do not renumber. */
+ * Within a stream, numbers are drawn in the order of the arrays they fill, row by row. Results of a
+ * seed depend on this numbering: do not renumber. */
 #ifndef CGAM_SRC_LAB_SYNTHETIC_STREAM_H
 #define CGAM_SRC_LAB_SYNTHETIC_STREAM_H
 

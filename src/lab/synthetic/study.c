@@ -1,4 +1,4 @@
-/* study.c: the list of studies, their tables, and what is written of them. */
+/* study.c: the list of studies, their tables, and the files they write. */
 #include "lab/synthetic/study.h"
 #include "base/blas.h"
 #include "lab/folder.h"

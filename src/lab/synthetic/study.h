@@ -1,11 +1,11 @@
 /* study.h: the paper's simulations, each one call that returns tables.
  *
- * A study draws random problems, recalls, counts, and hands back tables of plain numbers with their
- * standard errors, and a summary in JSON. The same seed and options give the same numbers whatever
- * the number of threads. A study knows nothing of pictures.
+ * A study draws random problems, recalls, counts, and returns tables of plain numbers with their
+ * standard errors, and a summary in JSON. The same seed and options give the same numbers on any
+ * number of threads. A study does not draw figures.
  *
- * Long runs keep their progress in a file under `out`; the same call made again goes on from there
- * and ends with the same bits as one that was never stopped.
+ * Long runs keep their progress in a file under `out`; the same call made again resumes
+ * and ends with the same bits as one that was never interrupted.
  */
 #ifndef CGAM_SRC_LAB_SYNTHETIC_STUDY_H
 #define CGAM_SRC_LAB_SYNTHETIC_STUDY_H

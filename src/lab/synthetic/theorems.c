@@ -1,4 +1,4 @@
-/* theorems.c: every theorem as a count - cases, violations, worst margin. The statements are in
+/* theorems.c: counts for every theorem its cases, violations and worst margin. The statements are in
  * theorems_gates.c and theorems_recall.c; this file makes the instances and counts.
  *
  * A block is 10 cases of one statement; its record is cases, violations, worst margin. */

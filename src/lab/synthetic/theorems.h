@@ -1,4 +1,4 @@
-/* theorems.h: random instances, and the list of what is checked on them. */
+/* theorems.h: random instances, and the list of statements checked on them. */
 #ifndef CGAM_SRC_LAB_SYNTHETIC_THEOREMS_H
 #define CGAM_SRC_LAB_SYNTHETIC_THEOREMS_H
 

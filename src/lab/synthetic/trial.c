@@ -1,4 +1,4 @@
-/* trial.c: memories, targets, queries and contexts of a trial, room for it, and its rows as JSON. */
+/* trial.c: memories, targets, queries and contexts of a trial, their buffers, and their rows as JSON. */
 #include "lab/synthetic/trial.h"
 
 #include <math.h>

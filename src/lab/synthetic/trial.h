@@ -1,4 +1,4 @@
-/* trial.h: what the trials of several studies have in common. */
+/* trial.h: shared by the trials of several studies. */
 #ifndef CGAM_SRC_LAB_SYNTHETIC_TRIAL_H
 #define CGAM_SRC_LAB_SYNTHETIC_TRIAL_H
 

@@ -1,5 +1,5 @@
-/* cpu.c: which sets of instructions there are, and which this CPU has. What is asked here is what
- * CMakeLists.txt lets the compiler use. */
+/* cpu.c: lists the sets of instructions and detects which of them this CPU has. Each test here asks for the features
+ * that CMakeLists.txt lets the compiler use for that set. */
 #include "num/cpu/cpu.h"
 
 #include <stdatomic.h>

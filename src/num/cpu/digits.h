@@ -1,35 +1,34 @@
-/* digits.h: products of f32 on a unit that multiplies tiles of bytes and adds up whole numbers.
+/* digits.h: products of f32 on a unit that multiplies tiles of bytes and adds up integers.
  *
  *     scores   S[r, v]   = sum_j Z[r, j] X[v, j]        r < rows, v < vectors <= CGAM_DIGITS_GROUP
  *     readout  Y[v, j]  += sum_r W[r, v] Z[r, j]        CGAM_DIGITS_ROWS rows at a time
  *
- * Numbers that share a step become whole, x = z / step rounded, and are written by three digits to the
- * base 256, x = 2^16 x2 + 2^8 x1 + x0, each from -128 to 127. Sums of products of digits are exact;
- * what is off is known before anything is multiplied. Beside three terms in bf16 (split.h) the unit does
- * eight products for twelve, six for a readout, and half as many bytes of vectors pass by.
+ * Numbers that share a step are rounded to integers, x = z / step, and written with three digits to the base 256,
+ * x = 2^16 x2 + 2^8 x1 + x0, each from -128 to 127. Sums of products of digits are exact, so the error is known before
+ * anything is multiplied. Compared with three terms in bf16 (split.h), the unit forms eight products instead of twelve,
+ * six for a readout, and reads half as many bytes of vectors.
  *
- * Scores. A row and a vector have a step for each CGAM_DIGITS_BLOCK columns: the largest number there
- * over CGAM_DIGITS_ROW and CGAM_DIGITS_VECTOR. With z = s (x + e), q = t (y + f), every |e_j| and |f_j|
- * at most 1/2, and B = 256,
+ * Scores. A row and a vector each have one step per CGAM_DIGITS_BLOCK columns: the largest number in the block divided by
+ * CGAM_DIGITS_ROW or CGAM_DIGITS_VECTOR. With z = s (x + e), q = t (y + f), every |e_j| and |f_j| at most 1/2, and B = 256,
  *     |z.q - s t x.y| <= s |e| |q| + t |f| s |x| <= sqrt(B)/2 |z| |q| (1/ROW + 1/VECTOR)
- * but for products of two roundings, since |z| is at least its largest number: 32.3 and 16.1 times 2^-24.
- * All products of digits but x0 y0 are added up, which is at most 128^2 B and so 2.1 2^-24 of the
- * lengths. Three roundings make an f32 of the sums, five come with the steps, one with vectors, which are
- * multiplied before they are rounded, and one for each block when blocks are added. So over all blocks
+ * up to products of two roundings, because |z| is at least its largest number: 32.3 and 16.1 times 2^-24.
+ * All products of digits except x0 y0 are added up; that one is at most 128^2 B and so 2.1 2^-24 of the lengths. Converting
+ * the sums to f32 takes three roundings, multiplying by the steps five; one comes from rounding the vectors (which are
+ * multiplied before they are rounded), and one for each block from adding blocks. So over all blocks
  *     |error| <= cgam_digits_roundings(d) 2^-24 |Z[r]| |X[v]|
- * and 2^-105 a block, where the product of two steps is too small for f32. A block whose largest number is
- * below CGAM_DIGITS_LEAST counts as zeros; one that is not finite makes NaN of the row's or the vector's
- * scores. A score depends on its row and its vector alone.
+ * plus 2^-105 for each block whose product of two steps is too small for f32. A block whose largest number is below
+ * CGAM_DIGITS_LEAST counts as zeros; one that is not finite makes the scores of its row or vector NaN. A score depends
+ * only on its row and its vector.
  *
- * Readout. The weights of a vector go with the largest numbers of their rows, m_r: W[r, v] m_r become
- * whole by one step for all rows, so that they are packed once. Rows have steps by m_r, and by what all of
- * them are smaller by in a block, g_b = max_r (largest number there / m_r), so that columns that are large
- * in all rows cost other blocks nothing. Of the products of digits those above 2^8 are added up. Rows are
- * off by 2 2^-24 of m_r g_b, weights by 64.3, 260 are left out at the worst, and 8 are roundings:
+ * Readout. The weights of a vector are multiplied by the largest numbers of their rows, m_r: the products W[r, v] m_r become
+ * integers with one step for all rows, so that they are packed once. The steps of a row are given by m_r and, in each
+ * block, by the factor that all rows share, g_b = max_r (largest number there / m_r): columns that are large in all rows
+ * then cost other blocks no precision. Of the products of digits those above 2^8 are added up. Rows contribute an error of
+ * 2 2^-24 of m_r g_b, weights 64.3, the products left out at most 260, and roundings 8:
  *     |error| <= CGAM_DIGITS_READ 2^-24 sum_r |W[r, v]| m_r g_b
- * and a rounding of f32 for each call. As errors seldom add up, a hundredth is usual. What
- * counts as zeros: rows of a block where m_r g_b is below CGAM_DIGITS_LEAST, and the weights of a vector where
- * every |W[r, v]| m_r is below 2^-78. */
+ * plus one rounding of f32 for each call. Errors seldom add up: a hundredth of this is usual. These count
+ * as zeros: rows of a block where m_r g_b is below CGAM_DIGITS_LEAST, and the weights of a vector if every
+ * |W[r, v]| m_r is below 2^-78. */
 #ifndef CGAM_SRC_NUM_CPU_DIGITS_H
 #define CGAM_SRC_NUM_CPU_DIGITS_H
 

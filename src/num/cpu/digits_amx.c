@@ -1,25 +1,25 @@
 /* digits_amx.c: digits.h on the tile unit of x86-64 (AMX), with AVX-512 around it.
  *
- * A tile is 16 lines of 64 bytes. TDPBUSD takes 16 lines of 64 unsigned bytes and 16 columns of 64 signed ones, as fours side by
- * side: line p of that tile holds numbers 4p .. 4p + 3 of all 16. In what order 64 numbers are summed is ours to choose. Four vectors
- * of f32 become three lines of digits (planes) by shifts and blends, byte i of a word from vector i: be they four quarters of 64 columns
- * (scores, where a row is a line), or four rows (readout, where it is a column).
+ * A tile is 16 lines of 64 bytes. TDPBUSD multiplies 16 lines of 64 unsigned bytes by 16 columns of 64 signed ones, in groups of
+ * four: line p of that tile holds numbers 4p .. 4p + 3 of all 16 columns. The order in which 64 numbers are summed is free.
+ * Shifts and blends turn four vectors of f32 into three lines of digits (planes), with byte i of a word from vector i. The four
+ * vectors are four quarters of 64 columns (scores, where a row is a line) or four rows (readout, where a row is a column).
  *
- * Rows are made whole by one multiply-add: z/step + 2^23 + 0x408080 is rounded to a whole number, and its last three bytes are
- * digits from 0 on, x2 + 64, x1 + 128 and x0 + 128. What scores have too much by that, 64 or 128 times the digits of a vector, is known
- * beforehand: their sums start from it instead of zero. For readouts digits are made signed, by an add and a flip of the highest
- * bits: loading what twelve tiles of sums start from took longer.
+ * Rows are converted by one multiply-add: z/step + 2^23 + 0x408080 is rounded to an integer whose last three bytes are
+ * unsigned digits, x2 + 64, x1 + 128 and x0 + 128. The excess in the scores, 64 or 128 times the digits of a vector, is known
+ * in advance, and their sums start from minus that excess instead of zero. For readouts the digits are made signed, by an add
+ * and a flip of the highest bits: loading start values for twelve tiles of sums took longer.
  *
- * Products of digits of the same weight share sums: four tiles of 16 rows by 16 vectors for scores, with digits of rows in three
- * more, while those of vectors pass through the last; for readouts three tiles of 16 vectors by 16 columns. The unit works by itself as long
- * as there is something else to do, so between products the next rows are made whole and the sums before are gathered. 16 rows by 64 columns by
- * 64 vectors take 385 ns for scores (32 products) and 365 for the readout (24) with everything in the second-level cache
- * (Emerald Rapids; 271 and 222 the products alone), 540 and 410 with rows from memory.
+ * Products of digits of the same weight share sums. Scores use four tiles of sums, 16 rows by 16 vectors, and three for the
+ * digits of rows; those of vectors pass through the last tile. Readouts use three tiles of 16 vectors by 16 columns. The unit
+ * works in parallel with other instructions, so between products the next rows are converted and the previous sums are
+ * collected. 16 rows by 64 columns by 64 vectors take 385 ns for scores (32 products) and 365 for the readout (24) with everything
+ * in the second-level cache (Emerald Rapids; the products alone take 271 and 222), 540 and 410 with rows from memory.
  *
- * From memory rows come best by the CPU's own prefetcher, 1 KB of each of 16 in turn; only where a row enters a page its first lines
- * are fetched by hand (700 ns without). All lines by hand, a row at a time by whole pages, or rows to come during the
- * readout were slower, since what is fetched by hand waits in the buffers that vectors come through. For the readout, rows d numbers apart are
- * beyond that prefetcher: there each line is fetched one step ahead. */
+ * Rows arrive from memory fastest by the CPU's own prefetcher, 1 KB of each of 16 in turn; only where a row enters a page are its
+ * first lines fetched explicitly (700 ns without). Fetching all lines explicitly, whole pages of a row at a time, or the next rows
+ * during the readout was slower, because these fetches wait in the buffers that vectors pass through. For the readout, rows d
+ * numbers apart are beyond that prefetcher: there each line is fetched one step ahead. */
 #include "num/cpu/digits.h"
 
 #if defined(__x86_64__)

@@ -8,10 +8,10 @@
  *     |score - exact| <= CGAM_F32_ERROR sum_j |zeta_j x_j|,
  *     |readout - exact|_j <= CGAM_F32_READOUT sum_i |w_i zeta_ij|.
  *
- * The first counts x, the product, 34 additions in a lane and 2 that join accumulators; a short row
- * has 3 terms to a lane, and its lanes may be added up in f32, in 4 steps more. The second counts
- * 128 rows and the rounding of w. Nothing may overflow or become subnormal, which is the caller's
- * business. There is no version for f64 rows. */
+ * The first bound counts the rounding of x, the product, 34 additions in a lane and 2 that join accumulators; a short
+ * row has 3 terms to a lane, but its lanes may be added up in f32, in 4 more steps. The second counts 128 rows and the
+ * rounding of w. The caller must ensure that nothing overflows or becomes subnormal. There is no version for f64
+ * rows. */
 #ifndef CGAM_SRC_NUM_CPU_F32_H
 #define CGAM_SRC_NUM_CPU_F32_H
 

@@ -1,4 +1,4 @@
-/* f32_plain.c: the plain reference of f32.h, which rounds x and w as the others do. */
+/* f32_plain.c: the plain reference of f32.h. It rounds x and w like the other versions. */
 #include "num/cpu/f32.h"
 
 #include "num/cpu/plain_rows.h"

@@ -1,12 +1,12 @@
-/* f32_rows.h: scores and readouts of rows of one storage type. Included by f32_simd.c once per
- * type, which defines
+/* f32_rows.h: scores and readouts of rows of one storage type. f32_simd.c includes it once per
+ * type, after defining
  *   OF(name)        name_f32, name_f16, name_bf16
- *   TYPE            what a number of a row is stored as
- *   PLACE(k)        where the number at place k of a pair stands in the two vectors it becomes
+ *   TYPE            the stored type of a number
+ *   PLACE(k)        where number k of a pair ends up in the two vectors that the pair becomes
  *   ORDER(&a, &b)   puts two vectors of results into the order of the columns
- *   NEAR            how many bytes before its use a line of a long row is fetched into the first-level cache, 0 = it is not;
- *                   where it is, dot_far and both_far are for CPUs on which that does not pay
- * A row has `pairs` whole pairs of vectors and `left` numbers behind them. */
+ *   NEAR            how many bytes before its use a line of a long row is fetched into the first-level cache; 0: never.
+ *                   If it is not 0, dot_far and both_far are the versions for CPUs on which this does not pay
+ * A row has `pairs` whole pairs of vectors, followed by `left` numbers. */
 
 /* The first k < PAIR numbers, zeros behind them; nothing behind p[k - 1] is read. */
 #ifndef MASKED_F32

@@ -1,28 +1,33 @@
 /* f32_simd.c: f32.h with vectors of BYTES bytes.
  *
- * Rows are read in PAIRs of vectors. Two bf16 numbers share a 32-bit word, so a shift gives those
- * at even places and a mask those at odd ones: x and readouts are laid out in that order, and
- * flushing weaves readouts back.
+ * Rows are read in PAIRs of vectors. Two bf16 numbers share a 32-bit word: a shift gives those at even places, a mask
+ * those at odd ones. x and readouts are stored in that order, and flushing restores the order of the columns.
  *
- * Long rows go by fours, where there are registers for it. A row by itself loads x and the sums anew, 8 loads a line of
- * 32 bytes, 5 by fours; and four streams are read faster than one: in 0.87-0.9 of the time on a Sapphire Rapids, whose
- * core has more lines under way for several pages than for one.
+ * Long rows are processed four at a time if there are registers for it. A single row loads x and the sums again: 8 loads
+ * per line of 32 bytes, against 5 with four rows. Four streams are also read faster than one, in 0.87-0.9 of the time on a
+ * Sapphire Rapids, whose core keeps more lines in flight for several pages than for one.
  *
- * In turns with the readout, in units of one reading (a reading in one stream, one core):
- *   vectors of 64 bytes (Sapphire Rapids), f32 at d = 4096 and 2048: by one row 1.12-1.15 and 1.08-1.10, by two 1.05-1.10
- *   and 0.95-0.99, by four 0.97-1.02 and 1.02-1.04, all with as many rows after them fetched ahead; without 1.2-1.3.
- *   Scores alone 1.00 by one row, 0.89 by four. bf16 1.21-1.37 by one, 1.16-1.28 by four and up to 1.4 from minute to
- *   minute: what is computed for a line adds to its reading. A load that waits for the second level holds up the
- *   instructions that need it, and with them the fetching ahead. Lines of bf16 are fetched once more, 256 bytes before their
- *   use, stale ones too, 512 columns at a time so that x and y leave room for them: 1.13 at both sizes in minutes in which it was
- *   1.37-1.40 before. 512 bytes 1.21-1.25, 1024 no gain; 1024 columns 1.20-1.25, 2048 1.25-1.4; fresh or stale lines alone no gain. For f32
- *   (1.07 to 1.20) and f16 (1.30 to 1.42) it costs more than it saves.
- *   The same on a Zen 4, whose vectors are halves in turn and whose core reads 22-27 GB/s: bf16 1.60 and 1.37 at d = 2048 and 4096 with
- *   lines fetched near, 1.16 and 1.16 without, by twos 1.14 and 1.14, all columns at once 1.26; so there is a table without (far). f32 1.10-1.35
- *   however it is done: by one row 1.4, two 1.3, four 1.25, eight 1.5, half of the lines fetched ahead, or none, 1.4-1.8.
- *   vectors of 32 bytes (Zen 3), d = 2048: by one row with lines fetched ahead 1.39, without 1.34, by two 1.18, by four
- *   0.92-1.05, by six 1.08-1.16, by eight 1.2-1.4. Fetching ahead pays for halves only, where a line takes twice the
- *   arithmetic: 1.43 to 1.37. */
+ * Measured, scores in turns with the readout, in units of one read of the rows (one stream, one core):
+ *
+ *   Vectors of 64 bytes (Sapphire Rapids), d = 4096 and 2048, with as many of the following rows fetched ahead:
+ *     f32   one row 1.12-1.15 and 1.08-1.10; two 1.05-1.10 and 0.95-0.99; four 0.97-1.02 and 1.02-1.04; without fetching
+ *           ahead 1.2-1.3. Scores alone: one row 1.00, four 0.89.
+ *     bf16  one row 1.21-1.37; four 1.16-1.28, and up to 1.4 from minute to minute: the arithmetic on a line adds to its
+ *           reading. A load that waits for the second level holds up the instructions that need it, and with them the
+ *           fetching ahead. Therefore lines of bf16 are fetched once more, 256 bytes before their use, stale lines too,
+ *           512 columns at a time so that x and y leave room for them: 1.13 at both sizes, in minutes in which it was
+ *           1.37-1.40 before. 512 bytes ahead: 1.21-1.25; 1024: no gain. 1024 columns: 1.20-1.25; 2048: 1.25-1.4. Only
+ *           fresh or only stale lines: no gain. For f32 (1.07 to 1.20) and f16 (1.30 to 1.42) it costs more than it saves.
+ *
+ *   Zen 4 (vectors processed in two halves; the core reads 22-27 GB/s), d = 2048 and 4096:
+ *     bf16  1.60 and 1.37 with lines fetched near, 1.16 and 1.16 without; two rows 1.14 and 1.14; all columns at once 1.26.
+ *           Hence the separate table without near fetches (far).
+ *     f32   1.10-1.35 in all variants: one row 1.4, two 1.3, four 1.25, eight 1.5; half of the lines fetched ahead, or none,
+ *           1.4-1.8.
+ *
+ *   Vectors of 32 bytes (Zen 3), d = 2048: one row with lines fetched ahead 1.39, without 1.34; two 1.18; four 0.92-1.05;
+ *   six 1.08-1.16; eight 1.2-1.4. Fetching ahead pays for halves only, where a line takes twice the arithmetic: 1.43 to
+ *   1.37. */
 #include "num/cpu/f32.h"
 #include "num/cpu/simd.h"
 

@@ -1,7 +1,7 @@
-/* f64_rows.h: dot, sum and both for rows of one storage type. Included by f64_simd.c once
- * per type, which defines
+/* f64_rows.h: dot, sum and both for rows of one storage type. f64_simd.c includes it once per
+ * type, after defining
  *   OF(name)   name_f64, name_f32, name_f16, name_bf16
- *   TYPE       what a number of a row is stored as */
+ *   TYPE       the stored type of a number */
 
 /* The first k < LANES numbers, zeros behind them; nothing behind p[k - 1] is read. */
 #ifndef MASKED

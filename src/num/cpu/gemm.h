@@ -2,11 +2,10 @@
  *
  *     C[r, c] += sum_k A[r ra + k ka] B[k ldb + c],     r < rows, c < columns, k < depth
  *
- * One accumulator per vector of C stays in a register over the whole depth, the products start
- * from zero, and C is read and written once; so the caller sets by the depth how many terms are summed before they
- * are added to C. A is read one element at a time, with any strides, B by vectors along c: scores (A = rows, B =
- * queries side by side), readouts (A = columns of rows, B = weights) and Gram matrices are all of this form, and none
- * needs its rows copied. */
+ * One accumulator per vector of C stays in a register over the whole depth. Products start from zero, and C is read and
+ * written once, so the caller chooses by the depth how many terms are summed before they are added to C. A is read one
+ * element at a time, with any strides; B is read by vectors along c. Scores (A = rows, B = queries side by side),
+ * readouts (A = columns of rows, B = weights) and Gram matrices all have this form, and none needs a copy of its rows. */
 #ifndef CGAM_SRC_NUM_CPU_GEMM_H
 #define CGAM_SRC_NUM_CPU_GEMM_H
 

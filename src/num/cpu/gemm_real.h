@@ -1,8 +1,8 @@
-/* gemm_real.h: products and softmax of gemm.h in one type of numbers. Included by gemm_simd.c
- * once per type, which defines
+/* gemm_real.h: products and softmax of gemm.h in one type of numbers. gemm_simd.c includes it
+ * once per type, after defining
  *   OF(name)    name_f32, name_f64
- *   TYPE, VEC   a number, a vector of them
- *   FLOOR       scores are raised to it: exp is 0 there, and 0 times infinity would be no number */
+ *   TYPE, VEC   the type of a number, and of a vector of them
+ *   FLOOR       scores are raised to this: exp is 0 there, and 0 times infinity would give NaN */
 
 INLINE const char *OF(tile)(int rows, int vectors, int64_t depth, const TYPE *A, int64_t ra,
                             int64_t ka, const TYPE *B, int64_t ldb, TYPE *C, int64_t ldc,

@@ -1,6 +1,6 @@
 /* gemm_simd.c: gemm.h with vectors of BYTES bytes, at most VECTORS of them side by side. A tile
- * has 6 VECTORS accumulators: the fewer vectors are side by side, the more rows. Those, the loads
- * of B and one element of A must fit the registers. */
+ * has 6 VECTORS accumulators: the fewer vectors side by side, the more rows. The accumulators, the loads
+ * of B and one element of A must fit into the registers. */
 #include "num/cpu/gemm.h"
 
 #include "num/cpu/exp_f32.h"

@@ -2,16 +2,16 @@
  *
  *     out[i, v] = sum_b scale[i, b] step[v, b] I,    I = sum of row[i, j] x[v, j] over the columns j of block b
  *
- * Rows hold -127 .. 127 and vectors -most .. most, which is at most 127, so that I, over at most CGAM_INT8_BLOCK columns, is below 2^24: it is
- * summed exactly, in any order, and is exact as a float. A term is scale times step times I, rounded twice;
- * lanes and blocks are added up in f32 or better, at most CGAM_INT8_ROUNDINGS(blocks) roundings in all:
+ * Rows hold -127 .. 127 and vectors -most .. most with most <= 127. I is a sum over at most CGAM_INT8_BLOCK columns and
+ * so below 2^24: it is summed exactly, in any order, and is exact as a float. A term is scale times step times I,
+ * rounded twice; lanes and blocks are added up in f32 or better, with at most CGAM_INT8_ROUNDINGS(blocks) roundings:
  *
  *     |out - exact| <= roundings 2^-24 (1 + 2^-20) sum_j |scale row_j step x_j| + 2^-100,
  *
- * the last for what is below the range of f32 (d at most CGAM_INT8_COLUMNS, scale and step at most 1).
+ * where 2^-100 covers terms below the range of f32 (d at most CGAM_INT8_COLUMNS, scale and step at most 1).
  *
- * A vector may have wide numbers instead, -CGAM_INT8_WIDE .. CGAM_INT8_WIDE. I, below 2^31, is still summed exactly, and
- * rounded as a float, which CGAM_INT8_ROUNDINGS counts. */
+ * A vector may instead have wide numbers, -CGAM_INT8_WIDE .. CGAM_INT8_WIDE. I is then below 2^31 and still summed
+ * exactly; CGAM_INT8_ROUNDINGS counts its rounding to a float. */
 #ifndef CGAM_SRC_NUM_CPU_INT8_H
 #define CGAM_SRC_NUM_CPU_INT8_H
 

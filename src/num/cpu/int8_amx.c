@@ -1,21 +1,22 @@
 /* int8_amx.c: int8.h for many vectors on the tile unit of x86-64 (AMX).
  *
- * TDPBSSD takes 16 rows, 64 numbers each as they lie, and 16 vectors with 64 numbers each, as fours side by
- * side: row p of that tile holds numbers 4p .. 4p + 3 of all 16. So rows are read where they are, and vectors
- * are laid out: up to 64 of them go side by side, four tiles or two, and for each such party there are the steps of
- * its blocks, [blocks, tiles, 16], and behind those of all parties the tiles, [64 columns, tiles].
+ * TDPBSSD multiplies 16 rows of 64 numbers, in their order in memory, by 16 vectors of 64 numbers in groups of four side
+ * by side: row p of that tile holds numbers 4p .. 4p + 3 of all 16. So rows are read in place, and vectors are packed.
+ * Up to 64 vectors form a group of four or two tiles. A group starts with the steps of its blocks, [blocks, tiles, 16];
+ * the tiles of all groups, [64 columns, tiles], follow the steps of all groups.
  *
- * Four tiles hold the sums of a block, which are exact: 16 rows by 64 vectors, so that a row is loaded once, or 32 by
- * 32. Then they are scaled and added in f32. The unit works by itself as long as there is something else to do: sums are
- * stored, and scaled between the products that come next. After those it took half as long again, at a hundred
- * columns twice.
+ * Four tiles hold the exact sums of a block: 16 rows by 64 vectors, so that a row is loaded once, or 32 by 32. Then the
+ * sums are scaled and added in f32. The unit works in parallel with other instructions, so sums are stored, and scaled
+ * between the products that come next. Scaling after the products took half as long again; at a hundred columns, twice
+ * as long.
  *
- * What bounds it is the first-level cache, where a block of 64 vectors (32 KB), sums and scores meet: from the second level
- * a product of 4096 columns takes 0.77 of what it took with two sets of sums and every row loaded twice; of this the
- * products alone, with random numbers, are two thirds. From memory rows come best by the CPU's own prefetcher, which follows
- * some 32 pages. So 32 pages of rows go from end to end, though a block of vectors could serve more, and of rows
- * that fill pages only the beginnings are fetched by hand: 1.3-1.6 of reading them, and 1.6-1.7 with 128 rows at once
- * whose lines were all fetched by hand (Sapphire Rapids, one thread). Shorter rows leave their pages too soon for it. */
+ * The limit is the first-level cache, which a block of 64 vectors (32 KB), sums and scores share: from the second level a
+ * product of 4096 columns takes 0.77 of its time with two sets of sums and every row loaded twice; two thirds of this
+ * are the products alone, with random numbers. Rows arrive from memory fastest by the CPU's own prefetcher, which follows
+ * about 32 pages. So 32 pages of rows are processed from end to end, though a block of vectors could serve more. For rows
+ * that fill pages only the beginnings are fetched explicitly: 1.3-1.6 of reading them, against 1.6-1.7 with 128 rows at
+ * once and all lines fetched explicitly (Sapphire Rapids, one thread). Shorter rows leave their pages too soon for
+ * the prefetcher. */
 #include "num/cpu/int8.h"
 
 #if defined(__x86_64__)

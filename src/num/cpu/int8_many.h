@@ -1,12 +1,12 @@
-/* int8_many.h: int8.h for many vectors side by side, on vectors of BYTES bytes. Included behind int8_rows.h.
- * A file that defines MANY_APART has for them what goes in the places of BIAS, load_row and dot4, the largest number of a
- * vector, and the rows of a register tile.
+/* int8_many.h: int8.h for many vectors side by side, on vectors of BYTES bytes. Included after int8_rows.h.
+ * A file that defines MANY_APART supplies its own versions of BIAS, load_row and dot4, of the largest number of a
+ * vector, and of the number of rows of a register tile.
  *
  * A lane is one vector of the product: dot4_many takes four numbers of a row, the same in every lane, and the same four
- * of LANES vectors. So nothing is left to be added up across lanes, which at a hundred columns takes longer
- * than the products. Vectors lie in groups of WIDTH: for each block their steps and what their lanes start from,
- * and behind all of those their numbers, four by four. A block of all vectors, 32 KB of 64, stays near
- * while bands of rows go by; where dot4_many wants a bias, a band is copied with it, once for all groups. */
+ * of LANES vectors. So nothing has to be summed across lanes, which at a hundred columns takes longer than the
+ * products. Vectors are stored in groups of WIDTH: first, for each block, their steps and the start values of their
+ * lanes; after those of all blocks, their numbers, four by four. A block of all vectors, 32 KB of 64, stays in the cache
+ * while bands of rows pass; if dot4_many needs a bias, a band is copied with it, once for all groups. */
 
 #ifndef MANY_APART
 enum { BIAS_MANY = BIAS, MOST_MANY = CGAM_INT8_MOST, TALL = 6 };

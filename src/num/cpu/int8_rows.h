@@ -3,9 +3,9 @@
  *   BIAS               what load_row adds to every number of a row
  *   load_row(p)        numbers of a row, as vb
  *   dot4(a, z, x)      each lane of a plus the products of its own four bytes
- * BYTES / 2 numbers of a row go by as many wide ones at once, pairs of products to a lane.
- * A vector is, for each block, what its lanes start from, -BIAS times their numbers, and then the numbers,
- * zeros behind them: so what a row is followed by does not matter. */
+ * BYTES / 2 numbers of a row are multiplied by as many wide ones at once, pairs of products to a lane.
+ * A packed vector holds, for each block, the start values of its lanes (-BIAS times their numbers), and then the
+ * numbers, padded with zeros, so that the bytes after a row do not matter. */
 
 enum {
     LANES = BYTES / 4,

@@ -1,5 +1,5 @@
-/* int8_simd.c: int8.h by the instructions that every CPU of a set has: products in 16 bits, two of which
- * fit since neither factor is -128, summed in 32. */
+/* int8_simd.c: int8.h with the instructions that every CPU of a set has. Products are formed in 16 bits, where the sum of
+ * two fits because neither factor is -128, and are summed in 32 bits. */
 #include "num/cpu/int8.h"
 #include "num/cpu/simd.h"
 

@@ -1,5 +1,5 @@
-/* int8_vnni.c: int8.h by the instruction that adds four products of bytes to a lane (AVX-512 VNNI). It takes
- * one factor without a sign, so rows are read as z + 128. */
+/* int8_vnni.c: int8.h with the instruction that adds four products of bytes to a lane (AVX-512 VNNI). One of its
+ * factors is unsigned, so rows are read as z + 128. */
 #include "num/cpu/int8.h"
 
 #if defined(__x86_64__)

@@ -1,17 +1,17 @@
-/* sift.h: scores that are each known within a bound - whose rows may matter, and what the others weigh.
+/* sift.h: given scores with error bounds, finds the rows that may matter and bounds the weight of the others.
  *
- * S [rows, width] are scores of rows by vectors, columns of S; row i by vector v is within
+ * S [rows, width] are scores of rows by vectors, one column per vector; the score of row i and vector v is within
  *
  *     E = hat_by[v] hat[i] + rest_by[v] rest[i]
  *
- * of the truth (num/sketch.h). It is open, bit v of open[i], unless S + E < floor[v], and, where `focus` is given,
- * if S - E <= focus_high[v] while S + E >= focus_low[v]; rows with S - E > focus_high[v] that are not open are counted.
- * Those that are not open weigh at most
+ * of the exact one (num/sketch.h). Row i is open for v (bit v of open[i]) unless S + E < floor[v]. If `focus` is given, it
+ * is also open if S - E <= focus_high[v] and S + E >= focus_low[v]; rows with S - E > focus_high[v] that are not open are
+ * counted. The rows that are not open weigh at most
  *
  *     high[v] = sum of 2^(rate[v] (S + E) - shift[v])     and at least     low[v],
  *
- * each within CGAM_SIFT_SLACK of itself and 2^-124 a row, as long as rate floor - shift <= 24. Sums are in f32, over
- * at most CGAM_SIFT_ROWS rows. */
+ * each to within a relative error of CGAM_SIFT_SLACK plus 2^-124 per row, if rate floor - shift <= 24. Sums are in f32,
+ * over at most CGAM_SIFT_ROWS rows. */
 #ifndef CGAM_SRC_NUM_CPU_SIFT_H
 #define CGAM_SRC_NUM_CPU_SIFT_H
 

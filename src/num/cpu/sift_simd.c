@@ -1,5 +1,5 @@
-/* sift_simd.c: sift.h with vectors of BYTES bytes, a lane for each vector of the scores. What is open is rare, so
- * its bits are put together aside. */
+/* sift_simd.c: sift.h with vectors of BYTES bytes, one lane per vector of the scores. Open rows are rare, so
+ * their bits are collected separately. */
 #include "num/cpu/sift.h"
 #include "num/cpu/simd.h"
 

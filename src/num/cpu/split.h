@@ -2,22 +2,21 @@
  *
  *     C[c, r] (+)= sum_k A[r, k] B[c, k],     r < rows, c < columns, k < depth
  *
- * A number x is the sum of three in bf16, x = x1 + x2 + x3, each the rounding error of the ones before: |x2| <= 2^-8
- * |x|, |x3| <= 2^-16 |x|, without remainder, since 24 bits are three times 8. Of the nine products of two such sums
- * the six with i + j <= 4 are added up. Left out is at most (2 2^-24 + 2^-32) sum_k |A[r, k]| |B[c, k]|.
+ * A number x is the sum of three in bf16, x = x1 + x2 + x3, each the rounding error of the previous ones: |x2| <= 2^-8
+ * |x|, |x3| <= 2^-16 |x|, with no remainder, because 24 bits are three times 8. Of the nine products of two such sums
+ * the six with i + j <= 4 are added up. The others are at most (2 2^-24 + 2^-32) sum_k |A[r, k]| |B[c, k]|.
  *
- * Each of the six for 32 numbers is summed from zero, as two chains of 16 that are joined, and added to
- * one sum in f32, which at the end is added to C. A caller with more than CGAM_SPLIT_DEPTH numbers cuts them
- * into slices of that depth: then a slice of A that is multiplied with many B stays in the second-level
- * cache. The terms' sizes add up to at most CGAM_SPLIT_SIZES of the product's, since those of a number do to 1 + 2^-7 of it
- * (x = 1 + 2^-8 is 1 + 2^-7 less 2^-8), so that all in all, slices included and with nothing in C before,
+ * Each of the six products for 32 numbers is summed from zero, as two chains of 16 that are joined, and added to one sum
+ * in f32, which at the end is added to C. A caller with more than CGAM_SPLIT_DEPTH numbers cuts them into slices of that
+ * depth: a slice of A that is multiplied by many B then stays in the second-level cache. The absolute values of the terms
+ * add up to at most CGAM_SPLIT_SIZES times that of the product, because those of one number add up to at most 1 + 2^-7 of
+ * it (x = 1 + 2^-8 is 1 + 2^-7 minus 2^-8). So in total, including slices and starting from C = 0,
  *
  *     |error| <= cgam_split_roundings(depth) 2^-24 sum_k |A[r, k]| |B[c, k]|.
  *
- * Errors seldom add up: the largest of 35,000 sums of 2048 terms was off by 1.2 2^-24 of that sum. With two
- * terms a number, three products would be left of the six, at 1.6 times the speed, but 3 2^-16 would be
- * left out: 15 times as much as rounding does. After 22 layers of the default model states were off
- * by 1.6e-5, with three terms by 2.2e-6.
+ * Errors seldom add up: the largest of 35,000 sums of 2048 terms was off by 1.2 2^-24 of that sum. With two terms per
+ * number, three products would remain of the six, at 1.6 times the speed, but 3 2^-16 would be left out: 15 times
+ * the effect of rounding. After 22 layers of the default model, states were off by 1.6e-5; with three terms, by 2.2e-6.
  *
  * The unit treats numbers below 2^-126 as zero, so numbers below 2^-102 lose digits. A number that is not finite, or
  * rounds to infinity in bf16, turns all its sums into NaN. */

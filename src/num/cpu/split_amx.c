@@ -1,12 +1,12 @@
 /* split_amx.c: split.h on the tile unit of x86-64 (AMX), with AVX-512 around it.
  *
- * A tile is 16 lines of 64 bytes. TDPBF16PS takes 16 rows of A, 32 numbers each as they lie, and 16
- * rows of B with 32 numbers each, but as pairs side by side: line p of that tile holds the p-th pair of all 16.
- * In what order 32 numbers are summed is ours to choose: number k stands beside k + 16, so that a line of A is made of two
- * vectors of f32 by a shift and a blend. Only B has to be transposed.
+ * A tile is 16 lines of 64 bytes. TDPBF16PS multiplies 16 rows of A, 32 numbers each in their order in memory, by 16 rows
+ * of B, 32 numbers each as pairs side by side: line p of that tile holds the p-th pair of all 16. The order in which 32
+ * numbers are summed is free: number k stands beside k + 16, so that a shift and a blend make a line of A from two
+ * vectors of f32. Only B has to be transposed.
  *
- * A panel is, for each step of 32 numbers and each term, two tiles. Four tiles hold the
- * sums of two by two, two a term of A, two a term of B; the order of the six products reloads as few as possible. */
+ * A panel has two tiles for each step of 32 numbers and each term. Four tiles hold the sums of two by two, two a term of
+ * A, two a term of B; the order of the six products reloads as few as possible. */
 #include "num/cpu/split.h"
 
 #if defined(__x86_64__)

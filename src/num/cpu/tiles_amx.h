@@ -1,4 +1,4 @@
-/* tiles_amx.h: the eight tiles of a thread, taken and given back. For files that are compiled for AMX. */
+/* tiles_amx.h: takes the eight tiles of a thread and gives them back. For files compiled for AMX. */
 #ifndef CGAM_SRC_NUM_CPU_TILES_AMX_H
 #define CGAM_SRC_NUM_CPU_TILES_AMX_H
 

@@ -1,4 +1,4 @@
-/* widen.h: stored numbers become doubles. */
+/* widen.h: conversion of stored numbers to doubles and back. */
 #ifndef CGAM_SRC_NUM_CPU_WIDEN_H
 #define CGAM_SRC_NUM_CPU_WIDEN_H
 
