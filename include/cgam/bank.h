@@ -52,6 +52,23 @@ CGAM_API void cgam_bank_free(cgam_bank *bank); /* NULL is fine */
 CGAM_API CGAM_NODISCARD cgam_status cgam_bank_only(const cgam_bank *bank, const uint64_t *mask,
                                                    cgam_bank **out);
 
+/* How a query is compared with memories: by <zeta, q>; by <zeta, q> / (|zeta| |q|), 0 where a norm is 0; or by
+ * -|zeta - q|^2 / 2. */
+typedef enum cgam_metric { CGAM_DOT, CGAM_COSINE, CGAM_L2 } cgam_metric;
+CGAM_API extern const char *const cgam_metric_words[];
+
+/* Makes a bank of the same memories whose <zeta, q> is the metric: for recalls at alpha = 0, whose queries are mapped
+ * by cgam_metric_queries. All proofs of these recalls hold for the exact metric (docs/theorems/metrics.md). Gates would
+ * see the mapped rows: give the original ones as gate weights W. Cosine borrows the rows of `bank`, l2 copies them with
+ * 4 or 5 numbers more (info.d), as f64 or f32; in either case `bank` must outlive the new bank. CGAM_E_ARG for
+ * CGAM_DOT, CGAM_E_UNSUPPORTED for l2 of a normalized bank. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_bank_metric(const cgam_bank *bank, cgam_metric metric,
+                                                     cgam_bank **out);
+/* Maps q [count, d], d of the original bank, to out [count, info.d] for such a bank. CGAM_E_VALUE if |q|^2 is not 0 and
+ * outside [2^-900, 2^1000]. */
+CGAM_API CGAM_NODISCARD cgam_status cgam_metric_queries(const cgam_bank *bank, int64_t count,
+                                                        const double *q, double *out);
+
 /* Names of memories, one per line of a text file (UTF-8; a final newline adds no name). Gives *out; free it with
  * cgam_row_names_free. Const afterwards. */
 typedef struct cgam_row_names cgam_row_names;

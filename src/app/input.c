@@ -348,3 +348,52 @@ cgam_status cgam_input_indices(cgam_env *env, const char *what, const char *text
     cgam_array_close(env, &array);
     return status;
 }
+
+/* ---- metrics ------------------------------------------------------------------------------------- */
+
+/* Fails for options that the metric does not serve: gates at alpha > 0 would be those of the mapped rows. */
+static cgam_status check_metric(const cgam_call *call, const char *metric,
+                                const cgam_recall_opts *o)
+{
+    static const char *const without[] = {"save-readout", "projection", "marks", "fitted"};
+    if (o->alpha > 0)
+        return cgam_fail(call->env, CGAM_E_UNSUPPORTED, "metric %s requires alpha 0", metric);
+    if (o->mode == CGAM_FLOW)
+        return cgam_fail(call->env, CGAM_E_UNSUPPORTED, "metric %s is not available in mode flow",
+                         metric);
+    for (size_t k = 0; k < sizeof without / sizeof *without; k++)
+        if (cgam_args_given(call->args, without[k]))
+            return cgam_fail(call->env, CGAM_E_UNSUPPORTED, "%s requires metric dot", without[k]);
+    return CGAM_OK;
+}
+
+cgam_status cgam_input_metric(cgam_call *call, const cgam_bank *bank, cgam_recall_opts *opts,
+                              cgam_matrix *q, cgam_matrix *W, cgam_bank **out)
+{
+    cgam_env *env = call->env;
+    const char *word = cgam_args_text(call->args, "metric");
+    const int metric = cgam_word_find(cgam_metric_words, word);
+    const int64_t n = cgam_bank_describe(bank).n, d = cgam_bank_describe(bank).d;
+    if (metric == CGAM_DOT) return CGAM_OK;
+    cgam_status status = check_metric(call, word, opts);
+    if (status == CGAM_OK && W && !W->data) {
+        *W = (cgam_matrix){cgam_alloc(env, (size_t)(n * d), sizeof(double)), n, d, false};
+        if (!W->data) status = cgam_fail_nomem(env, "gate weights");
+        for (int64_t i = 0; i < n && status == CGAM_OK; i++)
+            status = cgam_bank_row(bank, i, W->data + i * d);
+        opts->W = W->data;
+        opts->d_c = d;
+    }
+    if (status == CGAM_OK) status = cgam_bank_metric(bank, (cgam_metric)metric, out);
+    if (status != CGAM_OK) return status;
+    const int64_t columns = cgam_bank_describe(*out).d;
+    double *mapped = cgam_alloc(env, (size_t)(q->rows * columns), sizeof *mapped);
+    status = mapped ? cgam_metric_queries(*out, q->rows, q->data, mapped)
+                    : cgam_fail_nomem(env, "queries");
+    cgam_free(env, status == CGAM_OK ? q->data : mapped);
+    if (status == CGAM_OK) {
+        q->data = mapped;
+        q->columns = columns;
+    }
+    return status;
+}

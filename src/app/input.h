@@ -4,6 +4,8 @@
 
 #include "app/params.h"
 
+#include <cgam/recall.h>
+
 /* Returns the bank of --bank, with --normalize applied. "demo:" or "demo:SEED" is the bank of `cgam demo`. The
  * bank comes from the call's shelf if it is there, else it is loaded. Release it with cgam_input_bank_done, which
  * accepts NULL. */
@@ -56,5 +58,11 @@ cgam_status cgam_input_option(cgam_call *call, const cgam_bank *bank, const char
 /* Reads `count` indices below `below` from "7" or from a file of integers. what: for messages. */
 cgam_status cgam_input_indices(cgam_env *env, const char *what, const char *text, int64_t count,
                                int64_t below, int64_t **out);
+
+/* Reads --metric. Unless it is dot, gives *out, a bank for the metric, and maps the queries q; gates are to see the rows
+ * as they are: if W is not NULL (there is a context) and empty, fills it with them, for opts->W. Fails for options that
+ * the metric does not serve. */
+cgam_status cgam_input_metric(cgam_call *call, const cgam_bank *bank, cgam_recall_opts *opts,
+                              cgam_matrix *q, cgam_matrix *W, cgam_bank **out);
 
 #endif

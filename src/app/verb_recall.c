@@ -38,6 +38,9 @@ static const cgam_param params[] = {
         "use what `cgam fit` learned: memories, projection or gate weights, alpha, beta, "
         "lambda; options on the command line take precedence",
         .input = CGAM_INPUT_NUMBERS),
+    CGAM_PARAM_CHOICE("metric", "dot|cosine|l2", "dot",
+                      "how query and memories are compared: <z,q>, <z,q>/(|z||q|) or -|z-q|^2/2; "
+                      "gates see the memories as they are"),
     OPTION("lambda"),
     OPTION("alpha"),
     OPTION("beta"),
@@ -102,6 +105,7 @@ static const cgam_param params[] = {
 /* Everything a call opens, so that one function closes it. */
 typedef struct job {
     cgam_call *call;
+    cgam_bank *measured;         /* for the metric, over the selected memories; or NULL */
     cgam_bank *bank, *some;      /* the whole bank; the selected memories, or NULL */
     const cgam_row_names *names; /* or NULL */
     double *p_whole;             /* [n] for --save-p of selected memories */
@@ -127,6 +131,7 @@ static void close_job(job *j)
     cgam_npy_abandon(j->save_p);
     cgam_npy_abandon(j->save_readout);
     cgam_recall_free(j->plan);
+    cgam_bank_free(j->measured);
     cgam_bank_free(j->some);
     cgam_free(env, j->p_whole);
     cgam_shelf_gate_done(j->call->shelf, j->gate);
@@ -152,7 +157,10 @@ static cgam_status check_shape(cgam_env *env, const char *option, const char *wh
 }
 
 /* The memories that take part. */
-static const cgam_bank *counts(const job *j) { return j->some ? j->some : j->bank; }
+static const cgam_bank *counts(const job *j)
+{
+    return j->measured ? j->measured : j->some ? j->some : j->bank;
+}
 
 /* Reads all options but the files; numbers of --fitted stand in for those that are not given. */
 static cgam_status read_options(const cgam_call *call, const cgam_fitted *fitted,
@@ -315,9 +323,10 @@ static cgam_status open_job(job *j)
         memmove(j->W.data + i * d_c, j->W.data + cgam_bank_number(counts(j), i) * d_c,
                 (size_t)d_c * sizeof *j->W.data);
     o.d_c = d_c;
-    status = expect(j, &o);
+    status = cgam_input_metric(call, counts(j), &o, &j->q, j->c.data ? &j->W : NULL, &j->measured);
+    if (status == CGAM_OK) status = expect(j, &o);
     if (status != CGAM_OK) return status;
-    if (!j->some) status = cgam_shelf_gate(call->shelf, j->bank, &o, &j->gate);
+    if (!j->some && !j->measured) status = cgam_shelf_gate(call->shelf, j->bank, &o, &j->gate);
     o.gate = j->gate;
     return status == CGAM_OK ? cgam_recall_new(counts(j), &o, &j->plan) : status;
 }
@@ -493,6 +502,8 @@ static void put_results(job *j)
     json_t *doc = j->call->doc, *queries = json_array();
     cgam_bank_info bank = cgam_bank_describe(j->bank);
     cgam_gate_info gate = cgam_gate_describe(cgam_recall_gate(j->plan));
+    if (j->measured) /* the limits of gates of mapped rows are not those of the bank */
+        gate.critical.alpha = NAN, gate.critical.alpha_lo = 0, gate.critical.alpha_hi = INFINITY;
     cgam_fields_put_some(doc, "n=whole", cgam_bank_info_rows, &bank);
     if (j->some || bank.n < bank.whole)
         cgam_json_put_int(doc, "among", cgam_bank_describe(counts(j)).n);
@@ -500,6 +511,7 @@ static void put_results(job *j)
     cgam_args_put(j->call->args,
                   cgam_args_is(j->call->args, "activation", "softmax") ? "mode" : "mode activation",
                   doc);
+    if (j->measured) cgam_json_put_text(doc, "metric", cgam_args_text(j->call->args, "metric"));
     cgam_json_add(doc, "alpha=%g beta=%g lambda=%g", j->opts.alpha, j->opts.beta, j->opts.lambda);
     cgam_json_put(doc, "route", cgam_fields_json(cgam_route_rows, &j->route, 0));
     cgam_fields_put_some(doc, "regime alpha_crit", cgam_gate_info_rows, &gate);

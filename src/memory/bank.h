@@ -20,9 +20,12 @@ struct cgam_bank {
     cgam_sketch *sketch;         /* or NULL */
     struct cgam_packed *packed;  /* the packed file that holds the bank (pack.h), or NULL */
     const struct cgam_columns *columns; /* of its packed file, or NULL */
-    bool unread;     /* the rows were not checked: they may hold NaN or infinity */
-    int64_t *number; /* [n] ascending: the numbers of these rows in the whole bank, or NULL */
-    int64_t whole;   /* the number of rows of the whole bank; n where number is NULL */
+    bool unread;        /* the rows were not checked: they may hold NaN or infinity */
+    int64_t *number;    /* [n] ascending: the numbers of these rows in the whole bank, or NULL */
+    int64_t whole;      /* the number of rows of the whole bank; n where number is NULL */
+    cgam_metric metric; /* of cgam_bank_metric, else CGAM_DOT */
+    int64_t metric_d;   /* numbers of a query before it is mapped */
+    double metric_unit; /* l2: k of metric.c */
     cgam_bank_info info;
 };
 
