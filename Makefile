@@ -107,11 +107,14 @@ bench: build ## every claim about speed, as ratios
 	  $$python bench/neighbours $(BUILD) || failed=1; \
 	  $$python bench/verbs $(BUILD) || failed=1; exit $$failed; }
 
-python: ## a wheel of the Python package in build/python/dist, for any CPython from 3.11 on
+python: ## a wheel of the Python package in build/python/dist, for any CPython from 3.11 on, what it links, and an SBOM
 	@[ "$(DEPS)" != tools/deps ] || tools/deps python
 	@$(MAKE) --no-print-directory build
 	@$(compile) $(BUILD) -j $(JOBS) --target wheel
-	@ls $(BUILD)/python/dist/*.whl
+	@tools/wheel $(BUILD)/python/dist/*.whl
+	@! command -v dpkg-query >/dev/null || \
+	    SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct 2>/dev/null || date +%s)} tools/sbom $(BUILD) python/cgam/_core.abi3.so >$(BUILD)/python/dist/cgam.spdx.json
+	@ls $(BUILD)/python/dist/*
 
 deb: ## Debian packages in build/deb: libcgam0, libcgam-dev, cgam, python3-cgam; judged by lintian
 	@[ "$(DEPS)" != tools/deps ] || { tools/deps deb && tools/llama --quiet && tools/uplot --quiet; }
