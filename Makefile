@@ -27,7 +27,7 @@ run_tests = JOBS=$(JOBS) tools/tests
 
 export CGAM_BUILD = $(abspath $(BUILD))
 
-.PHONY: help deps deps_test build demo run test check san nightly nightly_slow nightly_asan fuzz bench docs python deb install soak cross coverage mutate reliability dist clean
+.PHONY: help deps deps_test build demo run test check san nightly nightly_slow nightly_asan fuzz bench docs python deb image install soak cross coverage mutate reliability dist clean
 .NOTPARALLEL:
 
 help: ## this list
@@ -119,6 +119,11 @@ python: ## a wheel of the Python package in build/python/dist, for any CPython f
 deb: ## Debian packages in build/deb: libcgam0, libcgam-dev, cgam, python3-cgam; judged by lintian
 	@[ "$(DEPS)" != tools/deps ] || { tools/deps deb && tools/llama --quiet && tools/uplot --quiet; }
 	@JOBS=$(JOBS) tools/deb $(BUILD)
+
+image: ## a container image cgam:VERSION of the Debian packages, by podman or docker; it runs without network
+	@tools/image --engine >/dev/null
+	@$(MAKE) --no-print-directory deb >/dev/null
+	@tools/image $(BUILD)
 
 docs: build ## the man pages, and a check that no link in the documents is broken
 	@tools/links
