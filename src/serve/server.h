@@ -197,6 +197,7 @@ struct cgam_server {
     pthread_cond_t work_there, work_done;
     cgam_exchange *first, *last, *first_running;
     int waiting, running, workers;
+    int unanswered; /* of the running ones: they and those waiting count against requests_max */
     bool ending;
     pthread_t *threads;
     /* model_pool.c */

@@ -290,6 +290,9 @@ static void run_exchange(cgam_exchange *exchange)
     }
     cgam_stop_set(NULL);
     cgam_call_end(&call); /* before the answer: it may hold much */
+    pthread_mutex_lock(&server->work_lock);
+    server->unanswered--; /* whoever has the answer may send the next request */
+    pthread_mutex_unlock(&server->work_lock);
     if (status == CGAM_OK) set_answer(exchange, MHD_HTTP_OK, call.negative, text, size);
     else set_error(exchange, status, &request);
     json_decref(call.doc);
@@ -370,6 +373,7 @@ static void *run_worker(void *user)
         if (!server->first) server->last = NULL;
         server->waiting--;
         server->running++;
+        server->unanswered++;
         exchange->next = server->first_running;
         server->first_running = exchange;
         pthread_mutex_unlock(&server->work_lock);
@@ -387,7 +391,7 @@ static void *run_worker(void *user)
 bool cgam_work_add(cgam_server *server, cgam_exchange *exchange)
 {
     pthread_mutex_lock(&server->work_lock);
-    bool accepted = server->waiting + server->running < server->requests_max &&
+    bool accepted = server->waiting + server->unanswered < server->requests_max &&
                     !atomic_load(&server->draining); /* cgam_work_drain waits for the queue */
     if (accepted) {
         atomic_fetch_add(&exchange->holders, 1);

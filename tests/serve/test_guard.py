@@ -329,6 +329,8 @@ def too_many_verbs_are_told_so():
         s.alive("while a verb runs")
         c.close()
         check(wait_until(lambda: post(s)[0] == 200), "room again")
+        codes = [s.request("POST", "/api/recall", RECALL)[0] for _ in range(400)]
+        check(codes == [200] * 400, "whoever has an answer may ask again", len([c for c in codes if c != 200]))
 
 
 def an_end_waits_for_verbs():

@@ -5,7 +5,7 @@ import os
 import subprocess
 import threading
 
-from client import SLOW, ask, check, finish, folder, run, server
+from client import SLOW, ask, check, finish, folder, patient, run, server
 
 TINY = os.path.join(os.environ["CGAM_BUILD"], "tests", "python", "tiny_model")
 PLACES = ("out", "files", "command", "saved", "prompts", "store", "model", "figures", "source", "task")
@@ -73,6 +73,19 @@ def at_the_same_time(s):
     check(opened(s) >= 1, "models", opened(s))
 
 
+def a_text_is_cut_by_the_time():
+    """A time that is over ends the text of `lm generate`; what there is of it is the answer, as docs/server.md says."""
+    subprocess.run([TINY, "slow.gguf", "slow"], check=True)
+    options = {"prompt": "the", "max-tokens": 30000, "exact": True}
+    with server("--model", "slow.gguf", "--timeout", patient(2)) as s:
+        code, got = s.verb("lm generate", **options)
+        check(code == 200 and got["stop"] == "interrupt" and 0 < len(got["tokens"]) < 30000, "what there is", code, str(got)[:300])
+        code, headers, data = s.request("POST", "/api/lm/generate", json.dumps(options), s.headers(Accept="text/event-stream"))
+        last = data.decode().strip().split("\n\n")[-1].split("\n")
+        check(last[0] == "event: document" and json.loads(last[1][6:])["stop"] == "interrupt", "the last event", last[0], last[1][-200:])
+        s.alive("after texts that were cut")
+
+
 with folder() as here:
     os.chdir(here)
     subprocess.run([TINY, "m.gguf"], check=True)
@@ -84,4 +97,5 @@ with folder() as here:
         with server("--model", "m.gguf", "--metrics") as served:
             documents(served, here, "d.tsv")
             at_the_same_time(served)
+        a_text_is_cut_by_the_time()
 finish()
