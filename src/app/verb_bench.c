@@ -59,10 +59,14 @@ static cgam_status run_bench(cgam_call *call)
 {
     cgam_bench b;
     int64_t n = cgam_args_int(call->args, "rows"), d = cgam_args_int(call->args, "columns");
+    double rows = (double)n * (double)d * (sizeof(float) + sizeof(uint16_t)),
+           square = (double)d * (double)d;
+    cgam_status status = cgam_env_expect(call->env, rows + square * sizeof(double), "the bank");
+    if (status != CGAM_OK) return status;
     cgam_json_add(call->doc, "n=%jd d=%jd threads=%d kernels=%s", n, d, cgam_env_threads(call->env),
                   cgam_cpu_best()->name);
-    cgam_status status = cgam_bench_run(call->env, n, d, cgam_args_int(call->args, "runs"),
-                                        (uint64_t)cgam_args_int(call->args, "seed"), &b);
+    status = cgam_bench_run(call->env, n, d, cgam_args_int(call->args, "runs"),
+                            (uint64_t)cgam_args_int(call->args, "seed"), &b);
     if (status != CGAM_OK) return status;
     cgam_json_put(call->doc, "seconds", times(&b));
     cgam_fields_put(call->doc, limit_rows, &b, 0);

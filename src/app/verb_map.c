@@ -7,7 +7,8 @@
 
 #include <math.h>
 
-enum { SIDE = 5 }; /* attractors are also searched from SIDE x SIDE points of the plane */
+enum { SIDE = 5 };    /* attractors are also searched from SIDE x SIDE points of the plane */
+enum { NUMBER = 32 }; /* bytes of an energy, as a number and in the document; at least */
 
 static const cgam_param params[] = {
     CGAM_PARAM_BANK,
@@ -74,6 +75,10 @@ static cgam_status open_job(job *j)
     cgam_args_fill(args, cgam_map_opts_rows, &j->opts);
     j->grid = cgam_args_int(args, "grid");
     int64_t count = cgam_args_ints(args, "through", &j->through);
+    bool settled = cgam_args_is(args, "gates", "settled");
+    double squares = (count == 0) + (settled && j->opts.alpha > 0);
+    status = cgam_input_expect(j->call, j->bank, squares, (double)(j->grid * j->grid) * NUMBER);
+    if (status != CGAM_OK) return status;
     status = cgam_input_option(j->call, j->bank, "context", true, &j->c);
     if (status == CGAM_OK)
         status = cgam_input_option(j->call, j->bank, "context-then", true, &j->then);

@@ -265,6 +265,10 @@ cgam_status cgam_pack(cgam_env *env, const char *from, const cgam_pack_opts *opt
     change c = {.env = env, .lock = -1, .job = {.env = env, .path = path, .from = from}};
     status = lock_file(env, path, &c.lock);
     if (status == CGAM_OK) status = cgam_rows_source_open(env, from, &c.source);
+    if (status == CGAM_OK && o.alphas > 0) {
+        double side = (double)(c.source.rows < c.source.d ? c.source.rows : c.source.d);
+        status = cgam_env_expect(env, side * side * sizeof(double), "the gates of the bank");
+    }
     if (status == CGAM_OK && c.source.shards.mixed && o.dtype < 0)
         status = cgam_fail(env, CGAM_E_ARG, "%s: arrays of several types, so dtype must be given",
                            cgam_path_tail(from));

@@ -69,10 +69,14 @@ def memory():
     np.save("Z.npy", Z / np.linalg.norm(Z, axis=1, keepdims=True))
     words = ("recall", "--bank", "Z.npy", "--query", "rows:7", "--mode", "coupled", "--alpha", 0.1)
     refuse(3, ["out of memory", "max-memory is 16 MB"], *words, "--max-memory", 16)
-    for verb, options in {"recall": words[3:], "landscape": words[3:5] + words[7:], "inspect": ()}.items():
+    for verb, options in {"recall": words[3:], "landscape": words[3:5] + words[7:], "inspect": (), "map": ("--grid", 5)}.items():
         at = time.monotonic()
         refuse(3, ["the work on this bank would take", "max-memory is 16 MB"], verb, "--bank", "Z.npy", *options, "--max-memory", 16)
         check(time.monotonic() - at < patient(1), verb, "began its work")
+    refuse(3, ["the gates of the bank would take", "max-memory is 16 MB"], "bank", "pack", "--from", "Z.npy", "--alpha", 0.1, "--out",
+           "o.safetensors", "--max-memory", 16)
+    refuse(3, ["the bank would take 11475 MB", "max-memory is 500 MB"], "bench", "--rows", 10**6, "--columns", 2000, "--max-memory", 500)
+    refuse(3, ["would take 64 MB"], *words, "--certify", "--max-memory", 60)  # it fails at 64 too, and runs with 75
     refuse(3, ["the results of all trials would take", "max-memory is 500 MB"], "study", "competition", "--trials", 2**31 - 1,
            "--max-memory", 500)
     refuse(2, ["--max-memory"], *words, "--max-memory", 0)
