@@ -24,4 +24,8 @@ void cgam_sort(double *x, int64_t n); /* rising */
 /* Quantile q of sorted x [n], linear between order statistics; NAN if n = 0. */
 double cgam_quantile(const double *x, int64_t n, double q);
 
+/* The interval of Clopper and Pearson (1934) for a probability of which n draws had k: it covers the true one in at least
+ * `level` of all cases, whatever it is. 0 <= k <= n; n = 0 gives 0 and 1. */
+void cgam_binomial_interval(int64_t k, int64_t n, double level, double *from, double *to);
+
 #endif
