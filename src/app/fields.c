@@ -49,8 +49,8 @@ double cgam_field_number(const cgam_field *f, const void *object)
 
 const char *cgam_input_name(cgam_input input)
 {
-    static const char *const names[] = {"",      "numbers", "rows", "vectors", "bank",
-                                        "store", "model",   "text", "json"};
+    static const char *const names[] = {"",      "numbers", "rows", "vectors", "bank", "store",
+                                        "model", "text",    "json", "cache",   "key"};
     return names[input];
 }
 

@@ -43,6 +43,10 @@ cgam_status cgam_input_matrix(cgam_env *env, const char *path, cgam_matrix *out)
 cgam_status cgam_input_vectors(cgam_call *call, const cgam_bank *bank, const char *option,
                                const char *text, cgam_matrix *out);
 
+/* Prefixes of a key (CGAM_INPUT_KEY) that say what it is. */
+#define CGAM_KEY_FILE "file:"
+#define CGAM_KEY_TEXT "text:"
+
 /* Returns CGAM_E_ARG if queries x rows exceeds the call's limits. */
 cgam_status cgam_input_check_answer(cgam_call *call, int64_t queries, int64_t each);
 

@@ -12,6 +12,8 @@ static const cgam_param params[] = {
                     "names of the memories of bank ID, one per line; default: X.names beside X.npy",
                     .many = true),
     CGAM_PARAM_TEXT("store", "[ID=]FILE", "a store of states that requests may name", .many = true),
+    CGAM_PARAM_TEXT("cache", "[ID=]FILE.safetensors",
+                    "a semantic cache that requests may name, read and change", .many = true),
     CGAM_PARAM_TEXT("model", "[ID=]FILE",
                     "a GGUF model that requests may name; the first is the default", .many = true),
     CGAM_PARAM_TEXT("root", "DIR",

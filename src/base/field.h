@@ -32,7 +32,7 @@
 #define CGAM_ROWS_OF(rows_) {.name = "*", .of = rows_}
 /* clang-format on */
 
-/* The kind of file that a parameter names. A server for other users knows banks, stores and models by its own names,
+/* The kind of file that a parameter names. A server for other users knows banks, caches, stores and models by its own names,
  * takes other inputs from the request, and rejects those marked NONE. */
 typedef enum cgam_input {
     CGAM_INPUT_NONE,
@@ -43,7 +43,9 @@ typedef enum cgam_input {
     CGAM_INPUT_STORE,
     CGAM_INPUT_MODEL,
     CGAM_INPUT_TEXT, /* lines */
-    CGAM_INPUT_JSON
+    CGAM_INPUT_JSON,
+    CGAM_INPUT_CACHE, /* a semantic cache */
+    CGAM_INPUT_KEY    /* an array, or a text that is never a path: "file:X" and "text:X" */
 } cgam_input;
 
 #endif

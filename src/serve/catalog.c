@@ -1,4 +1,4 @@
-/* catalog.c: the inputs that requests may name. Ids stand for banks, stores and models; clients never see a path. */
+/* catalog.c: the inputs that requests may name. Ids stand for banks, stores, models and caches; clients never see a path. */
 #include "serve/server.h"
 
 #include "lab/folder.h"
@@ -13,7 +13,8 @@ static const struct {
     const char *option, *plural;
 } kinds[] = {{CGAM_INPUT_BANK, "bank", "banks"},
              {CGAM_INPUT_STORE, "store", "stores"},
-             {CGAM_INPUT_MODEL, "model", "models"}};
+             {CGAM_INPUT_MODEL, "model", "models"},
+             {CGAM_INPUT_CACHE, "cache", "caches"}};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 bool cgam_catalog_is_id(const char *text)
@@ -156,7 +157,8 @@ static cgam_status name_banks(cgam_call *call, cgam_catalog *catalog)
 static cgam_status check_entry(cgam_catalog *catalog, const cgam_catalog_entry *t)
 {
     if (t->kind == CGAM_INPUT_BANK) return cgam_shelf_add(catalog->shelf, t->path, NULL);
-    if (t->kind == CGAM_INPUT_STORE) return CGAM_OK; /* made by the first write */
+    if (t->kind == CGAM_INPUT_STORE || t->kind == CGAM_INPUT_CACHE)
+        return CGAM_OK; /* made by the first write */
     cgam_file file;
     cgam_status status = cgam_file_map(catalog->env, t->path, &file);
     if (status == CGAM_OK) cgam_file_unmap(&file);

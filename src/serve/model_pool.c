@@ -86,9 +86,11 @@ static int spawn_process(cgam_server *server, model_process *p, int socket)
                                  memory,           "--threads", threads};
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) words[n++] = fixed[i];
     if (catalog->root) words[n++] = "--root", words[n++] = catalog->root;
-    for (int i = 0; i < catalog->count; i++)
-        if (catalog->entries[i].kind == CGAM_INPUT_STORE)
-            words[n++] = "--store", words[n++] = catalog->entries[i].path;
+    for (int i = 0; i < catalog->count; i++) {
+        const cgam_catalog_entry *t = &catalog->entries[i];
+        if (t->kind == CGAM_INPUT_STORE) words[n++] = "--store", words[n++] = t->path;
+        if (t->kind == CGAM_INPUT_CACHE) words[n++] = "--cache", words[n++] = t->path;
+    }
     cgam_child child = {.argv = words, .in = socket, .apart = true};
     int error = cgam_child_start(&child, &p->pid);
     free(words);

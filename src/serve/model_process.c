@@ -176,18 +176,22 @@ static bool answer_request(cgam_env *env, const cgam_packet *packet)
 
 /* ---- its life ---------------------------------------------------------------------------------- */
 
-/* Verbs may write below the root and in the folders of stores, which hold their logs too. */
+/* Verbs may write below the root and in the folders of stores and caches, which hold logs and temporary files too. */
 static void enter_sandbox(const cgam_call *call)
 {
-    const char *const *stores, *root = cgam_args_text(call->args, "root");
-    int64_t count = cgam_args_words(call->args, "store", &stores);
-    char **folders = calloc((size_t)count + 1, sizeof *folders);
+    static const char *const kinds[] = {"store", "cache"};
+    const char *const *files, *root = cgam_args_text(call->args, "root");
+    int64_t most = cgam_args_count(call->args, "store") + cgam_args_count(call->args, "cache");
+    char **folders = calloc((size_t)most + 1, sizeof *folders);
     bool fine = folders != NULL;
     int n = 0;
     if (root && fine) fine = (folders[n++] = strdup(root)) != NULL;
-    for (int64_t i = 0; i < count && fine; i++) {
-        const char *slash = strrchr(stores[i], '/');
-        fine = slash && (folders[n++] = strndup(stores[i], (size_t)(slash - stores[i]) + 1));
+    for (int k = 0; k < 2; k++) {
+        int64_t count = cgam_args_words(call->args, kinds[k], &files);
+        for (int64_t i = 0; i < count && fine; i++) {
+            const char *slash = strrchr(files[i], '/');
+            fine = slash && (folders[n++] = strndup(files[i], (size_t)(slash - files[i]) + 1));
+        }
     }
     if (!fine) _exit(3); /* never run without the sandbox */
     if (n > 0) setenv("SQLITE_TMPDIR", folders[0], 1);

@@ -1,10 +1,11 @@
 /* request.c: turns the JSON object of a request into the options of its verb, by the table of parameters:
  *
- *   a bank, store or model   its id becomes the path it stands for; a bank may also be numbers
+ *   a bank, store, model, cache   its id becomes the path it stands for; a bank may also be numbers
  *   numbers                  nested lists, {"npy": base64}
  *   rows                     the same, or names as a text
  *   vectors                  the same, or a sum of memories, "rows:7*0.5+king"
  *   text, json               {"text": ".."}, the object itself
+ *   key                      numbers, or a text that is never a path
  *   files to write           out is a name below the root; anything else is rejected
  *   any other file           rejected
  *
@@ -236,16 +237,21 @@ static cgam_status read_file_value(cgam_request *r, const cgam_param *p, json_t 
                                    json_t **out)
 {
     const char *name = NULL, *text = json_string_value(value);
-    bool named =
-        p->input == CGAM_INPUT_BANK || p->input == CGAM_INPUT_STORE || p->input == CGAM_INPUT_MODEL;
+    bool named = p->input == CGAM_INPUT_BANK || p->input == CGAM_INPUT_STORE ||
+                 p->input == CGAM_INPUT_MODEL || p->input == CGAM_INPUT_CACHE;
     bool numbers = p->input == CGAM_INPUT_NUMBERS || p->input == CGAM_INPUT_ROWS ||
-                   p->input == CGAM_INPUT_VECTORS || p->input == CGAM_INPUT_BANK;
+                   p->input == CGAM_INPUT_VECTORS || p->input == CGAM_INPUT_BANK ||
+                   p->input == CGAM_INPUT_KEY;
     bool texts = p->input == CGAM_INPUT_TEXT || p->input == CGAM_INPUT_ROWS;
     const json_t *as = json_object_get(value, "as"), *npy = json_object_get(value, "npy");
     const json_t *list = json_object_get(value, "values");
     const json_t *lines = json_object_get(value, "text");
     cgam_status status = CGAM_OK;
     if (named && text && !is_literal(p, text)) return resolve_id(r, p, text, out);
+    if (p->input == CGAM_INPUT_KEY && text) { /* a text from outside is never a path */
+        *out = json_sprintf(CGAM_KEY_TEXT "%s", text);
+        return *out ? CGAM_OK : cgam_fail_nomem(r->env, p->name);
+    }
     if ((text && is_literal(p, text)) || (json_is_integer(value) && strstr(p->value, "INDEX")) ||
         (json_is_true(value) && p->bare && !p->writes)) {
         *out = json_incref(value);
@@ -270,7 +276,7 @@ static cgam_status read_file_value(cgam_request *r, const cgam_param *p, json_t 
                                    : "{\"text\": ..}");
     if (status != CGAM_OK) return status;
     if (json_is_string(as)) return insert_file_name(r, p, json_string_value(as), name, out);
-    *out = json_string(name);
+    *out = json_sprintf("%s%s", p->input == CGAM_INPUT_KEY ? CGAM_KEY_FILE : "", name);
     return *out ? CGAM_OK : cgam_fail_nomem(r->env, p->name);
 }
 
@@ -301,7 +307,7 @@ static cgam_status read_option(cgam_request *r, const cgam_param *p, json_t *val
     json_t *out = NULL;
     cgam_status status = CGAM_OK;
     if (json_is_null(value) || json_is_false(value) || !names_file(p)) out = json_incref(value);
-    else if (p->writes && p->input != CGAM_INPUT_STORE)
+    else if (p->writes && p->input != CGAM_INPUT_STORE && p->input != CGAM_INPUT_CACHE)
         status = read_output_name(r, p, json_string_value(value), &out);
     else if (p->many && json_is_array(value)) {
         out = json_array();

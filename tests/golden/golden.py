@@ -64,6 +64,7 @@ def make_inputs():
                  ("good", "bad"), ("a", "the"), ("France", "Paris"), ("Italy", "Rome"), ("film", "capital"), ("is", "of"))])],
              "facts.tsv": [f"{a}\t{b}" for a, b in (("France", "Paris"), ("Italy", "Rome"), ("film", "good"), ("Review", "bad"),
                                                     ("the", "a"), ("capital", "positive"), ("of", "is"), ("Sentiment", "negative"))],
+             "pairs.jsonl": [json.dumps({"a": [1, 0.1 * i], "b": [1, 0.1 * i + (0.01 if i % 2 else i - 4.5)], "same": i % 2 == 1}) for i in range(60)],
              "contrast.txt": ["a good film\ta bad film", "the good capital\tthe bad capital", "good\tbad", "is good\tis bad"]}
     for name, lines in texts.items():
         with open(name, "w", encoding="ascii") as f:
