@@ -128,7 +128,7 @@ static int by_tokens(const void *a, const void *b)
     return x->which < y->which ? -1 : 1;
 }
 
-/* What is to be run, if anything is missing. Prompts that begin alike come next to each other: what they share is computed
+/* The prompts to run, if any are missing. Prompts with a common beginning are adjacent: what they share is computed
  * once. */
 static cgam_status list_prompts(collection *c, int64_t count, bool missing_only, bool *there,
                                 cgam_lm_prompt *run, int64_t *chosen)
@@ -149,9 +149,9 @@ static cgam_status list_prompts(collection *c, int64_t count, bool missing_only,
     return CGAM_OK;
 }
 
-/* All prompts, since batches must be those of a run that finds nothing, and of those the ones where something is missing. The
- * plain pass rounds so little that this is kept up only for a run that was stopped, where it costs nothing: where the store has parts of batches,
- * from other runs, what is missing goes by itself. */
+/* Batches must be those of a run with an empty store, so all prompts are packed, and then those batches run that miss
+ * something. The plain pass rounds so little that this is done only for an interrupted run, where it costs nothing; if
+ * the store has parts of batches from other runs, the missing prompts are packed alone. */
 static cgam_status choose_prompts(collection *c, int64_t count, bool *there, cgam_lm_prompt *run,
                                   int64_t *chosen)
 {
@@ -165,7 +165,7 @@ static cgam_status choose_prompts(collection *c, int64_t count, bool *there, cga
                                          : status;
 }
 
-/* Those that the store has go to out. Equal prompts are run once each: a few more rows cost less than looking for
+/* Copies those in the store to out. Equal prompts are run once each: a few more rows cost less than looking for
  * them. */
 static cgam_status look_up_prompts(collection *c, int64_t count, int64_t *missing)
 {

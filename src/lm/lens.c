@@ -248,7 +248,7 @@ static cgam_status pull_columns(void *arg, int64_t i)
 }
 
 /* With c = h - m, f = 1/sqrt(|c|^2/d + eps), u = f c and w the weights times Z and the norm's: the
- * derivative is f (w - u <u, w>/d), less its mean where the norm is centred. */
+ * derivative is f (w - u <u, w>/d), minus its mean if the norm is centred. */
 cgam_status cgam_lens_pull(const cgam_lens *lens, int64_t count, const float *H, int64_t stride,
                            const float *weights, float *out)
 {

@@ -84,8 +84,8 @@ static const struct ggml_tensor *rest_of(const struct ggml_tensor *t,
     return holds(t->src[0], part) ? t->src[1] : holds(t->src[1], part) ? t->src[0] : NULL;
 }
 
-/* A part is what its name says if the graph adds both products to the stream as they are: models that scale or
- * normalise them, add a bias or mix experts do something else. */
+/* The parts are valid only if the graph adds both products to the stream unchanged; models that scale or
+ * normalise them, add a bias or mix experts do not. */
 static void check_block(cgam_decoder *d, int64_t layer, const struct ggml_tensor *t)
 {
     if (d->adapted && !rest_of(t, d->mlp)) t = t->src[0];
@@ -143,7 +143,7 @@ static void copy_states(cgam_decoder *d, int64_t layer, const struct ggml_tensor
     if (layer > L) d->has_norm = true;
 }
 
-/* Is the tensor of the size that its reading and writing assume? */
+/* Does the tensor have the size that reading and writing assume? */
 static bool fits(cgam_decoder *d, const struct ggml_tensor *t, int64_t width)
 {
     if (t->type == GGML_TYPE_F32 && t->ne[0] == width && t->ne[2] == 1 && t->ne[3] == 1 &&
@@ -298,8 +298,8 @@ static cgam_status find_embedding(cgam_decoder *d)
     return status;
 }
 
-/* libllama's threads wait for each other by spinning, some ten times a layer. A smaller model than this has less
- * to share than that costs, and beside other work every wait takes a time slice. */
+/* libllama's threads wait for each other by spinning, about ten times a layer. For a model smaller than this the
+ * waits cost more than threads gain, and on a busy machine every wait takes a time slice. */
 enum { SHARED_PARAMETERS = 10000000 };
 
 cgam_status cgam_decoder_open(cgam_lm *lm, const cgam_decoder_opts *opts, cgam_decoder *d)
@@ -316,7 +316,7 @@ cgam_status cgam_decoder_open(cgam_lm *lm, const cgam_decoder_opts *opts, cgam_d
         d->gain = NULL;
     }
     struct llama_context_params p = f->llama_context_default_params();
-    /* It aborts on more sequences than tokens in a batch: prompts of one token each would be that. */
+    /* libllama aborts if a batch has more sequences than tokens, as with prompts of one token each. */
     int64_t least = d->o.sequences;
     p.n_ctx = (uint32_t)(d->o.cells > least ? d->o.cells : least);
     p.n_batch = p.n_ubatch = (uint32_t)(CGAM_PIECE > least ? CGAM_PIECE : least);

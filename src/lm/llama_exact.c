@@ -155,8 +155,8 @@ static cgam_status multiply_rows(void *arg, int64_t i)
     return cgam_interrupted(all->p->lm->env) ? CGAM_E_INTERRUPTED : CGAM_OK;
 }
 
-/* y = x W' for each, or y += x W'; x has been laid out. A sum on tiles is the same whatever the number
- * of rows that go together, so there are pieces for all threads; sgemm's are of one size. */
+/* y = x W' for each, or y += x W'; x is packed. A sum on tiles does not depend on the number of rows processed
+ * together, so the work is cut into pieces for all threads; pieces for sgemm have one size. */
 static cgam_status multiply_all(products *all, int matrices)
 {
     cgam_env *env = all->p->lm->env;
@@ -393,7 +393,7 @@ const float *cgam_exact_part(const cgam_exact *p)
     return rows[p->part];
 }
 
-/* Products that are wanted by themselves are made twice, so that the stream has the bits that it has without. */
+/* Products that are requested separately are computed twice, so that the bits of the stream do not change. */
 cgam_status cgam_exact_block(cgam_exact *p, int64_t l)
 {
     const cgam_exact_shape *s = &p->s;

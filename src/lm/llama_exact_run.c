@@ -189,8 +189,8 @@ static int64_t own_rows(const exact_batch *b, int64_t g, int64_t *count)
     return seg->begin + from;
 }
 
-/* The scores of n rows of segment g from `first`. Those that will be asked for next, of the prompts
- * after it, are made with them: the unembedding is read once for AT_ONCE rows. */
+/* The scores of n rows of segment g from `first`. The next rows, of the prompts that follow, are computed
+ * with them: the unembedding is read once for AT_ONCE rows. */
 static cgam_status score_rows(exact_batch *b, int64_t g, int64_t n, int64_t first, int64_t prompts,
                               const float **out)
 {

@@ -328,9 +328,9 @@ bool cgam_lm_ends(const cgam_lm *lm, int32_t token)
     return token >= 0 && token < lm->info.vocab && lm->f->llama_vocab_is_eog(lm->vocab, token);
 }
 
-/* Zephyr's way: <|role|>, a line of its own, the words, the token that ends a sequence. libllama knows
- * templates by marks in their text; where this one says eos_token instead of a mark, it is taken for
- * another family's, whose turns do not end. */
+/* Zephyr's format: <|role|> on its own line, the words, the end-of-sequence token. libllama recognises templates by marks
+ * in their text; if this one has eos_token instead of a mark, libllama takes it for another family's, whose turns
+ * do not end. */
 static bool ends_by_token(const char *form)
 {
     return strstr(form, "'<|user|>\n' + message['content'] + eos_token") ||
@@ -351,7 +351,8 @@ static cgam_status apply_ends(cgam_lm *lm, int64_t count, const cgam_lm_message 
     fprintf(f, "<|assistant|>\n");
     bool fine = !ferror(f);
     fine = fclose(f) == 0 && fine;
-    *out = fine ? cgam_strdup(lm->env, text) : NULL; /* the stream's memory is the C library's */
+    *out =
+        fine ? cgam_strdup(lm->env, text) : NULL; /* the stream's memory belongs to the C library */
     free(text);
     return *out ? CGAM_OK : cgam_fail_nomem(lm->env, "a chat");
 }

@@ -29,7 +29,7 @@ int64_t cgam_running_shared(const cgam_running *r)
     return shared < WORTH_SHARING ? 0 : shared;
 }
 
-/* Prompts that always go together, and their cost. */
+/* Prompts that always run together, and their cost. */
 typedef struct unit {
     cgam_stem stem;
     int64_t tokens;

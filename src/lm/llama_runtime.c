@@ -97,8 +97,8 @@ static cgam_status find_library(cgam_env *env, char *folder, char *library)
 }
 
 /* The builds of libllama that are fetched look for libraries beside them, then in the current folder (their RUNPATH
- * is "$ORIGIN:"), and only then where the system has them: who could put a libstdc++.so.6 there would be run. A library
- * that is loaded already is not looked for. */
+ * is "$ORIGIN:"), and only then in the system's folders, so a libstdc++.so.6 planted in the current folder would be run. A
+ * library that is already loaded is not searched for. */
 static cgam_status load_system(cgam_env *env)
 {
     static const char *const names[] = {"libm.so.6", "libgcc_s.so.1", "libstdc++.so.6"};

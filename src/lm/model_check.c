@@ -12,8 +12,8 @@
 #include <string.h>
 
 /* ---- Vocabulary ------------------------------------------------------------------------------ */
-/* The tokens of a model before libllama sees them. It takes it for granted that texts differ, that tokens for
- * bytes say which, and that a text cut at its end is none. */
+/* Checks the tokens of a model before libllama reads them. libllama assumes that texts differ, that tokens for
+ * bytes name their byte, and that no text is cut off at its end. */
 
 enum { TOKENS_MAX = 1 << 24, TYPE_BYTE = 6 };
 

@@ -50,7 +50,7 @@ static cgam_status tokenize_words(const cgam_lm_study *study, const cgam_lm_task
     return status;
 }
 
-/* How many tokens of a label no other begins with; all of them where another goes on from there. */
+/* The number of tokens that distinguish a label from all others; all of them if another label continues it. */
 static int64_t tokens_to_tell_apart(const cgam_answers *a, int64_t label, const int64_t *whole)
 {
     for (int64_t count = 1; count < whole[label]; count++) {
@@ -257,7 +257,7 @@ cgam_status cgam_trial_sums(const cgam_trial *t, const cgam_sweep_input *in, int
     return status;
 }
 
-/* What states make of whole answers; log_p [n, labels] or NULL. Gives *out; cgam_free. */
+/* Whole answers by their states; log_p [n, labels] or NULL. Gives *out; cgam_free. */
 static cgam_status read_whole(const cgam_trial *t, cgam_lens_kind kind, const cgam_trial_states *of,
                               double *log_p, cgam_whole **out)
 {
@@ -334,7 +334,7 @@ cgam_status cgam_trial_log_p(const cgam_trial *t, const cgam_trial_states *of, d
 }
 
 /* ---- The held-out choice ---------------------------------------------------------------------- */
-/* Of every query by what was chosen on the half that it is not of. */
+/* For every query, by the choice made on the other half. */
 static cgam_status held_out_answers(const cgam_trial *t, const cgam_sweep_input *in,
                                     cgam_sweep_over over, int32_t *label, int32_t *token,
                                     double *log_p)
@@ -415,7 +415,7 @@ cgam_status cgam_trial_write_queries(const cgam_trial *t, const cgam_sweep_input
 }
 
 /* ---- Borders --------------------------------------------------------------------------------- */
-/* How far moving the borders between classes carries without any context. */
+/* How much moving the borders between classes achieves without any context. */
 
 /* The log-probabilities of whole answers at one layer. */
 static cgam_status whole_scores(const cgam_trial *t, cgam_lens_kind kind, int64_t layer,
@@ -453,8 +453,8 @@ static cgam_status label_scores(const cgam_trial *t, cgam_lens_kind kind, int64_
     return CGAM_OK;
 }
 
-/* The layer that does best on one half with that half's means, the latest of those that do equally
- * well, counted on the other half with the same means; the verdict on each query into `held`. right
+/* The best layer on one half with that half's means (the latest of equally good ones), counted on
+ * the other half with the same means; writes the verdict on each query to `held`. right
  * [layers, n] is with the means of the other half, own of the query's own. */
 static void choose_layer(const cgam_trial *t, const bool *right, const bool *own, bool *held)
 {
@@ -500,7 +500,7 @@ static json_t *threshold_json(const cgam_trial *t, const double *bound, const do
     return o;
 }
 
-/* Centred scores of a lens at every layer, and with two labels what the best border does. */
+/* Centred scores of a lens at every layer, and with two labels the result of the best border. */
 static cgam_status put_border(const cgam_trial *t, cgam_lens_kind kind, const char *centred,
                               const char *threshold, json_t *baselines)
 {

@@ -83,7 +83,7 @@ static int by_score(const void *a, const void *b)
     return (x->score > y->score) - (x->score < y->score);
 }
 
-/* The most that one border gets right among n sorted items. */
+/* The largest number of n sorted items that a single border classifies correctly. */
 static int64_t best_border(int64_t n, const scored *list)
 {
     int64_t hits = 0;
@@ -135,8 +135,8 @@ static double recovered_share(double zero, double icl, double retrieval)
 
 enum { DRAWS = 1000 };
 
-/* Of each kind the share of queries that is right: of n that count drawn with replacement; or, rng
- * NULL, of all that do, n then tells how many. */
+/* For each kind the share of right queries: among n drawn with replacement, or, if rng is NULL, among all n
+ * that count. */
 static void shares_of(int64_t queries, const int32_t *target, int kinds, const bool *const *kind,
                       cgam_rng *rng, int64_t *n, double *share_of)
 {

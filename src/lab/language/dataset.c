@@ -71,7 +71,7 @@ static int64_t find_label(const cgam_dataset *set, const char *key)
     return -1;
 }
 
-/* "0=negative,1=positive"; NULL: labels come as they occur. */
+/* "0=negative,1=positive"; NULL: labels in order of occurrence. */
 static cgam_status declare_labels(cgam_dataset *set, const char *labels)
 {
     set->grows = labels == NULL;
@@ -138,7 +138,7 @@ static const struct {
     {"sentiment", "tsv", "Review: {x}\nSentiment: {y}\n\n", "negative=negative,positive=positive"},
 };
 
-/* Each has a file in src/lab/language/shipped, but capitals, which are the facts asked in another way. */
+/* Each has a file in src/lab/language/shipped, except capitals, which is the set facts with another wording. */
 cgam_status cgam_dataset_shipped(cgam_env *env, const char *name, const char *labels,
                                  cgam_dataset **out)
 {
@@ -357,7 +357,7 @@ static cgam_status read_agnews(set_reader *r)
     char *label = r->fields == 3 ? r->field[0] : r->field[1], one[2] = "";
     if (strlen(label) == 1) one[0] = (char)(label[0] + (r->fields == 2)); /* 0-3 become 1-4 */
     char *text = r->field[0];
-    if (r->fields == 3) { /* title and description lie one after the other */
+    if (r->fields == 3) { /* title and description are adjacent */
         text = r->field[1];
         r->field[2][-1] = ' ';
     }
@@ -382,7 +382,7 @@ static cgam_status read_lama(set_reader *r)
     else if (!masked)
         status = fail_at_line(r, "no masked sentence, and no relation with a template");
     else {
-        /* What stands before the gap is the prompt; three words at least make one. */
+        /* The prompt is the text before the gap; it needs at least three words. */
         const char *gap = strstr(masked, "[MASK]");
         size_t length = gap ? (size_t)(gap - masked) : 0;
         int blanks = 0;

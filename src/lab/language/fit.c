@@ -245,7 +245,7 @@ static cgam_status product_beside_identity(const cgam_ridge *r, double *C)
     double *own, *g;
     cgam_status status =
         cgam_alloc_all(r->env, "a ridge", CGAM_ARRAY(own, n * r->d), CGAM_ARRAY(g, n));
-    /* rising eigenvalues; what is within rounding of the largest is none */
+    /* ascending eigenvalues; those within rounding of the largest count as zero */
     for (int64_t k = 0; k < n && status == CGAM_OK; k++)
         g[k] = r->l[k] > 1e-13 * (double)n * r->l[n - 1] ? 1 / r->l[k] : 0;
     if (status == CGAM_OK) status = scale_modes(r, g, r->X, own);
@@ -254,7 +254,7 @@ static cgam_status product_beside_identity(const cgam_ridge *r, double *C)
     return status;
 }
 
-/* M = K C [n, d], what P - I makes of the pairs; MM' = S diag(s^2) S'. U_k = S_k'M / s_k is the k-th
+/* M = K C [n, d], P - I applied to the pairs; MM' = S diag(s^2) S'. U_k = S_k'M / s_k is the k-th
  * direction of what comes out, and V_k = (U_k C') X takes it from what goes in. */
 static cgam_status truncate_modes(const cgam_ridge *r, int64_t rank, const double *C, double *M,
                                   double *S, double *s, double *U, double *V)
@@ -340,11 +340,11 @@ cgam_status cgam_projection_apply(cgam_env *env, const double *P, int64_t d, int
 }
 
 /* ---- Random projections ---------------------------------------------------------------------- */
-/* Rotations that are drawn, for projections with the spectrum of another.
+/* Random rotations, for projections with the same spectrum as another.
  *
  * Q = R_m .. R_1. A round R shuffles the coordinates and turns neighbours by random angles; after 2 log2 d
  * of them every coordinate depends on every other one. A vector costs d log d operations, and Q is never
- * made; that it is orthogonal is exact but for rounding, that it is near to uniform is not needed. */
+ * formed. Q is orthogonal up to rounding; it need not be close to uniform. */
 
 typedef struct rotation {
     int64_t *place; /* [d] */

@@ -37,7 +37,7 @@ static void divergence_free(divergence *v)
     cgam_free_all(v->env, v->target, v->plain, v->scores, v->state, v->pulled, v->a, v->g, v->each);
 }
 
-/* Scores of one query become probabilities of the aim. */
+/* Turns the scores of one query into the target's probabilities. */
 static cgam_status set_aim(void *arg, int64_t i)
 {
     const divergence *v = arg;
@@ -135,7 +135,7 @@ cgam_status cgam_fit_divergence(const cgam_lens *lens, const cgam_fit_aim *of, i
 }
 
 /* ---- Lowering it -------------------------------------------------------------------------- */
-/* The queries are one example: the mean over all of them is what is lowered. */
+/* The queries form one example: the objective is the mean over all of them. */
 static cgam_status loss_of(void *user, const double *x, int64_t count, const int64_t *index,
                            double *loss, double *gradient)
 {

@@ -36,7 +36,7 @@ void cgam_gates_free(cgam_gates *g)
     cgam_free_all(env, g->mu, g);
 }
 
-/* Eigenvalues of Z'Z from those of G - nu I; what was left out of the modes is 0. */
+/* Eigenvalues of Z'Z from those of G - nu I; modes that were left out have the eigenvalue 0. */
 static void take_modes(cgam_gates *g)
 {
     cgam_spectrum_info sp = cgam_spectrum_describe(g->modes);
@@ -164,7 +164,7 @@ static cgam_status choose_one(void *arg, int64_t k)
     return CGAM_OK;
 }
 
-/* rng NULL: on the queries as they are, else on as many drawn from them. */
+/* If rng is NULL, on the queries themselves, else on as many drawn from them with replacement. */
 static cgam_status choose_lambda(const cgam_gates_asked *a, int half, cgam_rng *rng,
                                  cgam_gates_answers *out)
 {
@@ -186,7 +186,7 @@ static cgam_status choose_lambda(const cgam_gates_asked *a, int half, cgam_rng *
 }
 
 /* ---- Answers ------------------------------------------------------------------------------ */
-/* What the scores of query i say; the rest of *to is left as it is. */
+/* Evaluates the scores of query i; leaves the rest of *to unchanged. */
 static cgam_status read_scores(const cgam_gates_asked *a, int64_t i, const double *r,
                                cgam_gates_answer *to)
 {
@@ -273,7 +273,7 @@ static cgam_status run_group(const cgam_recall *plan, int half, recall_group *g)
     return status == CGAM_OK ? cgam_parallel(env, g->count, read_answer, g) : status;
 }
 
-/* The queries of the other half under what was chosen on this one. */
+/* Counts the queries of the other half with the choice made on this one. */
 static cgam_status couple_half(const cgam_gates_asked *a, const cgam_gate *gate, double alpha,
                                int half, recall_group *g, cgam_gates_answers *out)
 {

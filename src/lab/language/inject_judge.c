@@ -45,7 +45,7 @@ cgam_status cgam_judge_open(cgam_lm_study *study, cgam_lm_answer how, cgam_judge
 enum { ANSWER_MAX = 512, WORDS_MAX = 64 };
 
 /* Capitals of Latin, Greek, Cyrillic and Armenian: from .. to in steps of `step`, and how far the small
- * letter is. One letter for one: what becomes two, or depends on the language, stays as it is. */
+ * letter is. Maps one letter to one: letters that would become two, or depend on the language, are left unchanged. */
 static const struct {
     uint16_t from, to;
     int16_t step, far;
@@ -67,8 +67,8 @@ static unsigned lower_case(unsigned c)
     return c;
 }
 
-/* The letter at `text` in small, of one to three bytes, into out; how many bytes it has in both: a small
- * letter has as many as its capital. Other bytes stay. */
+/* Writes the lower case of the letter at `text`, one to three bytes, to out and returns its length in bytes, which is
+ * the same for both cases. Other bytes are copied. */
 static size_t put_small(const char *text, char *out)
 {
     const unsigned char *t = (const unsigned char *)text;
@@ -85,7 +85,7 @@ static size_t put_small(const char *text, char *out)
     return n;
 }
 
-/* Lower case, no outer blanks, no stops at the end; words into word[], how many comes back. */
+/* Lower case, without outer blanks and final stops; stores the words in word[] and returns their number. */
 static int fold_words(const char *text, char out[ANSWER_MAX], const char *word[WORDS_MAX])
 {
     size_t used = 0;
@@ -150,11 +150,11 @@ typedef struct contest {
     const cgam_lm_capture_opts *run;
     int64_t count; /* jobs */
     const cgam_judge_job *jobs;
-    double *log_p;       /* [count, labels] of the whole answer where it is known, else the bound */
+    double *log_p;       /* [count, labels] of the whole answer if known, else the bound */
     bool *known, *asked; /* [count, labels] */
 } contest;
 
-/* Scores what is asked: whole answers, or the first tokens alone. Jobs of which nothing is are not run. */
+/* Scores whole answers or only first tokens, as requested. Jobs without requests are not run. */
 static cgam_status score_candidates(contest *c, bool first)
 {
     cgam_env *env = c->judge->study->env;
@@ -193,7 +193,7 @@ static cgam_status score_candidates(contest *c, bool first)
     return status;
 }
 
-/* Whether an answer that is known is certainly ahead of the right one; ties go to the lower. */
+/* Is a known answer certainly ahead of the right one? Ties go to the lower index. */
 static bool beaten(const contest *c, int64_t i)
 {
     int64_t labels = c->judge->task->labels, right = c->judge->target[c->jobs[i].query];
@@ -206,7 +206,7 @@ static bool beaten(const contest *c, int64_t i)
     return false;
 }
 
-/* Asks for the right answer and the likeliest other, or for all that may still be ahead of it. */
+/* Requests the right answer and the likeliest other, or all that may still be ahead of it. */
 static void add_candidates(contest *c, int64_t i, bool all)
 {
     int64_t labels = c->judge->task->labels, right = c->judge->target[c->jobs[i].query];

@@ -12,7 +12,7 @@ static const char *const control_names[CONTROLS] = {"random", "flipped", "other_
                                                     "label_rows"};
 
 /* ---- Choosing ----------------------------------------------------------------------------- */
-/* How many queries of a half (2: of all) are right in a cell, under vectors of their own half or not. */
+/* How many queries of a half (2: of all) are right in a cell, with vectors of their own half or of the other. */
 static int64_t count_hits(const injection *t, const bool *of, int64_t c, bool own, int64_t half)
 {
     const bool *right = of + ((own ? t->n_cells : 0) + c) * t->n;
@@ -113,7 +113,7 @@ static void put_cells(injection *t, json_t *entry)
     cgam_json_put(entry, "inject", list);
 }
 
-/* Differences query by query, each with its error: what the claims are decided by. */
+/* Differences query by query, each with its error. The claims are decided by these. */
 static void put_differences(const injection *t, json_t *entry)
 {
     static const struct {
@@ -139,7 +139,7 @@ static void put_differences(const injection *t, json_t *entry)
     cgam_json_put(entry, "differences", o);
 }
 
-/* What a control does at the cells that are best for it: chosen as those of the right vectors are. */
+/* A control at its own best cells, chosen in the same way as those of the right vectors. */
 static json_t *control_json(const injection *t, int control)
 {
     bool *marks = marks_of(t, OWN + control), *by_kind = t->spare;
@@ -240,7 +240,7 @@ static cgam_status list_tasks(suite *s, const char *words)
     return status;
 }
 
-/* The first task that can be opened opens the study; the others are turned to. */
+/* The first task that can be opened opens the study; the study then switches to the others. */
 static cgam_status run_task(suite *s, int64_t i, cgam_lm_study_opts opts,
                             const cgam_lm_inject_opts *inject, cgam_lm_result **out)
 {
@@ -262,7 +262,7 @@ static cgam_status run_task(suite *s, int64_t i, cgam_lm_study_opts opts,
 #define COLUMNS                                                                                    \
     "task,shots,queries,zero_shot,zero_shot_se,icl,icl_se,readout,readout_se,add,add_se,replace,"  \
     "replace_se,recovered,recovered_se"
-/* Where an injection's document has them, after the task. */
+/* Their places in the document of an injection, after the task. */
 static const char paths[] =
     "k,queries,zero_shot,zero_shot_se,icl,icl_se,readout,readout_se,by_kind.add.held_out,"
     "by_kind.add.held_out_se,by_kind.replace.held_out,by_kind.replace.held_out_se,best.recovered,"
@@ -310,7 +310,7 @@ cgam_status cgam_lm_inject_suite(cgam_env *env, const cgam_lm_study_opts *study,
             json_object_update(task, one->doc);
             put_rows(r, i, one->doc);
             asked++;
-        } else if (status == CGAM_E_ARG) { /* this task cannot be asked so; others may */
+        } else if (status == CGAM_E_ARG) { /* this task has no such answers; others may */
             cgam_json_put_text(task, "reason", cgam_env_message(env));
             bool none = asked == 0 && i + 1 == s.count; /* that is the error then */
             if (!none) status = CGAM_OK;

@@ -12,7 +12,7 @@
 
 static void print_nothing(const char *text) { (void)text; }
 
-/* liblinear is a guest, as BLAS is, which it would otherwise load too early: see base/blas.h. */
+/* liblinear is loaded at run time like BLAS; linking it would load BLAS too early: see base/blas.h. */
 static struct {
     pthread_once_t once;
     __typeof__(train) *train;
@@ -62,7 +62,7 @@ static bool trained_on(const probed *x, int64_t i)
     return in_half(x, i) && (x->fold < 0 || x->fold_of[i] != x->fold);
 }
 
-/* Mean and 1/deviation of every feature over the states that are trained on; a feature that never
+/* Mean and 1/deviation of every feature over the training states; a feature that never
  * changes becomes 0. */
 static void standardise(const probed *x, workspace *w)
 {
@@ -84,7 +84,7 @@ static void read_row(const probed *x, const workspace *w, int64_t i, double *row
     row[x->width] = 1;
 }
 
-/* Takes the basis' part off row, its coordinates into `at`; returns what is left of its norm. */
+/* Subtracts from row its projection on the basis and stores the coordinates in `at`; returns the norm of the rest. */
 static double project_row(const probed *x, const workspace *w, double *row, double *at)
 {
     int64_t d = x->width + 1;
@@ -104,7 +104,7 @@ static double project_row(const probed *x, const workspace *w, double *row, doub
 
 /* The weights of a penalised regression are sums of training rows. With fewer rows than features
  * their coordinates in an orthonormal basis of those rows give the same regression, and a test state
- * has the same scores: what lies outside meets no weight. */
+ * has the same scores, because its part outside the basis meets no weight. */
 static void make_nodes(const probed *x, workspace *w, double *at)
 {
     int64_t d = x->width + 1;
@@ -143,8 +143,8 @@ static void make_folds(const probed *x, workspace *w)
     }
 }
 
-/* Trains on what is trained on; counts hits on the fold that is left out, or on the other half. right [count]
- * says on which, NULL: nothing. *possible false: there is one class only to train on. */
+/* Trains on the training set; counts hits on the fold left out, or on the other half. Writes to right [count] which
+ * queries are hits, unless it is NULL. *possible is false if there is only one class to train on. */
 static cgam_status train_once(cgam_env *env, const probed *x, workspace *w, double C, int64_t *hits,
                               bool *right, bool *possible)
 {
@@ -271,7 +271,7 @@ cgam_alignment cgam_probe_alignment(const cgam_lens *lens, int64_t count, const 
 /* ---- The experiment -------------------------------------------------------------------------- */
 #define MEASURES "separability,separability_se,alignment,alignment_sd,margin,margin_sd"
 
-/* The labels that a probe looks for in states. */
+/* The labels that a probe predicts from states. */
 typedef struct labelling {
     const int32_t *target, *first; /* [queries] of separability; of alignment, by first tokens */
     int64_t counted;
@@ -311,7 +311,7 @@ static cgam_status add_curve(cgam_lm_study *study, cgam_lm_result *r, int64_t k,
     return status;
 }
 
-/* Labels dealt out anew among the queries of each half: what is found of them is chance. */
+/* Labels permuted within the queries of each half: accuracy on them is chance. */
 static void shuffle_labels(const cgam_lm_study *study, int64_t n, const int32_t *target,
                            const int32_t *first, int32_t *out, int32_t *out_first)
 {
@@ -325,7 +325,7 @@ static void shuffle_labels(const cgam_lm_study *study, int64_t n, const int32_t 
     }
 }
 
-/* The largest share of the queries that one label has: what needs no state. */
+/* The share of the most frequent label: the accuracy without any state. */
 static double largest_share(int64_t n, const int32_t *target, int64_t counted)
 {
     int64_t most = 0;

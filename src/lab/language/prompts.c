@@ -17,7 +17,7 @@
 #include <string.h>
 
 /* ---- Facts ----------------------------------------------------------------------------------- */
-/* What a set says of a subject, under any spelling, and what it therefore does not say.
+/* The objects that a set gives a subject under any of its spellings, and which objects are therefore wrong.
  *
  * A relation may give a subject several objects ("Kingdom of Italy": Florence, Rome), and most
  * subjects share a few of them (two in three of P103 are French). An object is wrong for a
@@ -48,7 +48,7 @@ static void facts_free(cgam_facts *facts)
 }
 
 /* ---- Spellings ---------------------------------------------------------------------------- */
-/* The next letter or digit in small, 0 at the end. Bytes of other alphabets count as they are. */
+/* The next letter or digit in lower case, 0 at the end. Bytes of other alphabets are unchanged. */
 static int next_letter(const char **at)
 {
     while (**at) {
@@ -178,7 +178,7 @@ static bool is_own_object(const cgam_facts *facts, int64_t query, int64_t demo, 
     return false;
 }
 
-/* A label of train that is neither's, as often as the set shows it. False: there is none. Takes one
+/* Draws a label of train that belongs to neither, in proportion to its frequency. False: there is none. Takes one
  * number of rng whatever it finds. */
 static bool draw_wrong_label(const cgam_facts *facts, int64_t query, int64_t demo, cgam_rng *rng,
                              int64_t *label)
@@ -224,8 +224,8 @@ void cgam_prompts_free(cgam_prompts *prompts)
                   prompts->demo, prompts->head, prompts->cue, prompts->gap, prompts->tail, prompts);
 }
 
-/* The cue loses its blanks at the end: the prompt stops at the colon, and the answer brings the
- * blanks along, where there are any. {x} and {y} stand once each; another {name} is a slip. */
+/* Removes blanks at the end of the cue: the prompt stops at the colon, and the answer starts with the
+ * blanks, if there are any. {x} and {y} must occur once each; any other {name} is an error. */
 static cgam_status cut_template(cgam_prompts *prompts, const char *template)
 {
     const char *x = strstr(template, "{x}"), *y = x ? strstr(x, "{y}") : NULL;
@@ -268,9 +268,9 @@ static int64_t count_distinct(const cgam_prompts *prompts)
     return count;
 }
 
-/* Halves are the even and the odd queries. Laid out label by label, labels as they first occur, the
- * queries go to them in turn, so that a label's numbers in the halves differ by one at most; within
- * a half they stay in the order drawn. order [queries]: examples of eval as they were drawn. */
+/* Halves are the even and the odd queries. Sorted by label, labels in order of first occurrence, the queries are
+ * assigned to the halves in turn, so that a label's counts in the halves differ by at most one; within a half they
+ * keep the order drawn. order [queries]: examples of eval in the order drawn. */
 static cgam_status split_in_halves(cgam_prompts *prompts, const int64_t *order)
 {
     cgam_env *env = prompts->env;
@@ -296,7 +296,7 @@ static cgam_status split_in_halves(cgam_prompts *prompts, const int64_t *order)
     return CGAM_OK;
 }
 
-/* The pool, by class: the examples of train whose text is not asked. */
+/* The pool, by class: the examples of train whose text is not a query. */
 static cgam_status fill_pool(cgam_prompts *prompts, const bool *asked)
 {
     int64_t classes = prompts->rounds, used = 0, m = prompts->train->examples;
@@ -472,8 +472,8 @@ static const char *foreign_word(const cgam_prompts *prompts, int64_t query, int6
     return NULL;
 }
 
-/* The words that demonstrations show, [k]. Wrong objects are drawn one after the other, so that a
- * demonstration shows the same one whatever k. */
+/* The words that demonstrations show, [k]. Wrong objects are drawn one after the other, so a
+ * demonstration shows the same one for every k. */
 static cgam_status choose_words(const cgam_prompts *prompts, int64_t query, int64_t k,
                                 cgam_demos demos, const int64_t *demo, const char **words)
 {
@@ -558,7 +558,7 @@ cgam_status cgam_prompts_text(const cgam_prompts *prompts, int64_t query, int64_
             prompts->cue);
     bool fine = !ferror(f);
     fine = fclose(f) == 0 && fine;
-    /* The stream's memory is the C library's; ours is handed out. */
+    /* The stream's memory belongs to the C library; a copy of ours is returned. */
     if (fine) *out = cgam_strdup(prompts->env, text);
     free(text);
     return *out ? CGAM_OK : cgam_fail_nomem(prompts->env, "a prompt");

@@ -11,11 +11,11 @@
 CGAM_NAMES(cgam_lm_part, cgam_lm_part, "neff", "sweep", "steer", "probe", "inject", "gates", "fit")
 
 /* ---- Progress -------------------------------------------------------------------------------- */
-/* How much there is to do in a whole study, so that its progress is one share of all.
+/* The work of a whole study, so that its progress can be shown as one share.
  *
- * Work is counted in tokens that the model has yet to run. A state read over the vocabulary multiplies
- * by vocab x width numbers where a token takes all parameters, and counts for as much of one. Prompts
- * of different parts are run once where there is a store, and again by each part where there is none. */
+ * Work is counted in tokens that the model has yet to run. Scoring a state over the vocabulary multiplies
+ * by vocab x width numbers, a token by all parameters, so a state counts as that fraction of a token. Prompts
+ * shared by parts are run once if there is a store, otherwise again by each part. */
 
 /* ---- Work in hand -------------------------------------------------------------------------- */
 /* What so many states cost to read, in tokens. */
@@ -100,7 +100,7 @@ static cgam_status plan_shots(cgam_lm_study *study, const cgam_lm_task *task, cg
     return status;
 }
 
-/* Demonstrations right and wrong, and the other task that is a control. */
+/* Right and wrong demonstrations, and the other task, a control. */
 static cgam_status plan_controls(cgam_lm_study *study, bool inject)
 {
     cgam_status status = plan_shots(study, &study->task, CGAM_DEMOS_TRUE);
@@ -173,7 +173,7 @@ static cgam_status plan_part(cgam_lm_study *study, cgam_lm_part part, const cgam
     return status;
 }
 
-/* Adds up all parts that are not kept, once, if anybody listens; facts: what steering is about. */
+/* Adds up all parts that are not stored, once, if progress is shown; facts: the set for steering. */
 static cgam_status plan_parts(cgam_lm_study *study, const cgam_lm_task *facts)
 {
     cgam_status status = CGAM_OK;
@@ -232,7 +232,7 @@ static cgam_status read_shots(cgam_lm_study *study, const cgam_lm_study_opts *op
     return CGAM_OK;
 }
 
-/* Names the part of the study and the prompts before what is being done to them. */
+/* Prefixes messages of progress with the part of the study and the prompts. */
 static void report_progress(void *user, const cgam_progress_at *at)
 {
     cgam_lm_study *study = user;

@@ -82,7 +82,7 @@ static cgam_status model_matrix(const model *m, double *P)
 }
 
 /* ---- Folds -------------------------------------------------------------------------------- */
-/* The rows of queries in the fold, or out of it, one after the other. */
+/* The rows of the queries inside the fold, or outside it, in order. */
 typedef struct rows {
     int64_t n, *of; /* [n] */
     double *x, *y, *out;
@@ -124,7 +124,7 @@ static void scatter_rows(const cgam_fitting *f, const rows *r, int way)
                 (float)((double)r->base[i * f->d + j] + r->out[i * f->d + j]);
 }
 
-/* Every query of `test` gets the mean y of those of its own task in `train`. */
+/* Gives every query of `test` the mean y of its own task in `train`. */
 static void take_means(const cgam_fitting *f, const rows *train, const rows *test)
 {
     for (int64_t t = 0; t < f->tasks; t++) {

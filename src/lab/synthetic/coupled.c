@@ -176,7 +176,7 @@ static void integrate(const cgam_study *study, double alpha, double lambda, cons
     study->lanes->flow(&w->banks->g, &flow);
 }
 
-/* slow: whether coarse runs are in vain just now; NULL = fine ones only. */
+/* slow: whether coarse runs are currently useless; NULL = fine runs only. */
 static void transients(const cgam_study *study, double alpha, double lambda, const int *above,
                        bool again, bool *slow, cgam_coupling_room *w, cgam_coupling_point *out)
 {

@@ -203,7 +203,7 @@ static vl flow_settled(flow_run *f, double t, vl one_hot)
     const int64_t n = f->g->n, m = f->g->m;
     const cgam_lanes_flow *w = f->w;
     vd rest_time = splat(w->t_end - t);
-    /* e^300 is far enough; beyond, the difference of two overflows would say nothing */
+    /* stop at e^300: beyond it, the difference of two overflows would be meaningless */
     rest_time = pick_f64(f->growth * rest_time > 300, 300 / f->growth, rest_time);
     vd phi[3], z = -f->rate_y * rest_time;
     flow_phi(z, phi);
@@ -255,7 +255,7 @@ static void flow_gates(flow_run *f, vd *s)
     for (int64_t i = 0; i < n; i++) s[i] = f->now.y[i] + across(m, f->V + i * m, f->now.a);
 }
 
-/* The state of some lanes, as it is now, into what is handed out. Uses half as scratch. */
+/* Copies the current state of some lanes to the output. Uses half as scratch. */
 static void flow_hand_out(flow_run *f, vl lanes)
 {
     vd *s = (vd *)f->w->s, *r = (vd *)f->w->r, *p = (vd *)f->w->p;

@@ -100,7 +100,7 @@ static void run_peak(int64_t n, double beta, const double *s, const double *scal
 {
     const vd *x = (const vd *)s;
     vd *out = (vd *)p, top = x[0], sum = {0};
-    /* a finite slope, however large: 0 times infinity would be NaN at the top */
+    /* limit the slope to a finite number: 0 times infinity would be NaN at the top */
     vd sharp = splat(beta);
     if (scale) sharp = -larger_f64(-(sharp * *(const vd *)scale), splat(-DBL_MAX));
     for (int64_t i = 1; i < n; i++) top = larger_f64(top, x[i]);

@@ -169,7 +169,7 @@ static cgam_status one_block(void *arg, int64_t i)
     return status;
 }
 
-/* ---- Ranks: blocks are dealt out in turns by index, and all hear of all of them after each turn ------ */
+/* ---- Ranks: blocks are distributed in rounds by index; after each round all ranks have all of them --- */
 static const double TURN_SECONDS = 0.5;
 
 typedef struct turn {
@@ -183,7 +183,7 @@ static cgam_status block_of_turn(void *arg, int64_t i)
     return one_block(t->r, t->blocks[i]);
 }
 
-/* Do all want the same study? Then rank 0 says what an earlier run did. */
+/* Checks that all ranks run the same study; then rank 0 sends the blocks of an earlier run. */
 static cgam_status spread_begin(run *r)
 {
     cgam_study *study = r->study;
@@ -205,7 +205,7 @@ static cgam_status spread_begin(run *r)
                                                (size_t)(b->count * b->record) * sizeof(double));
 }
 
-/* blocks[count], up to `each` for every rank: ours are computed, the others' arrive. */
+/* blocks[count], up to `each` for every rank: computes ours, receives the others'. */
 static cgam_status spread_turn(run *r, int64_t each, const int64_t *blocks, int64_t count)
 {
     cgam_study *study = r->study;
@@ -234,7 +234,7 @@ static cgam_status spread_turn(run *r, int64_t each, const int64_t *blocks, int6
     return status;
 }
 
-/* Turns take about TURN_SECONDS of rank 0, which is what a kill can cost. */
+/* A round takes about TURN_SECONDS of rank 0, which is the most work that a kill can lose. */
 static cgam_status run_spread(run *r)
 {
     cgam_study *study = r->study;

@@ -126,7 +126,7 @@ static cgam_status study_new(cgam_env *env, const cgam_study_opts *opts, cgam_st
     return CGAM_OK;
 }
 
-/* Where a result was made, so far as it can matter to its last digits. */
+/* The machine and build that made a result, as far as they affect its last digits. */
 static json_t *describe_machine(const cgam_study *study)
 {
     json_t *doc = json_object();
@@ -148,7 +148,7 @@ static json_t *describe_machine(const cgam_study *study)
     return doc;
 }
 
-/* Which memories were given: sizes and digest. */
+/* The given memories: sizes and digest. */
 static cgam_status put_bank(cgam_study *study)
 {
     const cgam_bank_info info = cgam_bank_describe(study->opts.bank);
@@ -285,7 +285,7 @@ bool cgam_study_replaces(const cgam_study *study, const char *folder)
     return doc != NULL;
 }
 
-/* Removes what another run wrote, its summary first: without one a folder is not finished. */
+/* Removes the files of another run, its summary first: a folder without summary is unfinished. */
 static cgam_status remove_other_results(const cgam_study *study, const char *folder)
 {
     json_t *doc = other_summary(study, folder), *names = json_object_get(doc, "tables");

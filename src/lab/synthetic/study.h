@@ -118,26 +118,26 @@ typedef struct cgam_study_param {
     const char *const *words; /* what a BOOL or AXIS may be, NULL ends */
 } cgam_study_param;
 
-/* The k-th parameter of a study, from 0; NULL behind the last. */
+/* The k-th parameter of a study, counted from 0; NULL after the last. */
 const cgam_study_param *cgam_study_param_at(cgam_study_kind kind, int64_t k);
 const cgam_study_param *cgam_study_param_find(cgam_study_kind kind, const char *name);
 /* Its values in opts as numbers: how many (1 unless it is a list or a bank), and the i-th. */
 int64_t cgam_study_param_count(const cgam_study_param *p, const cgam_study_opts *opts);
 double cgam_study_param_value(const cgam_study_param *p, const cgam_study_opts *opts, int64_t i);
-/* Sets all but a bank; a list is borrowed as long as opts is used. Ranges are checked by the run. */
+/* Sets any parameter except a bank; a list must outlive opts. The run checks ranges. */
 void cgam_study_param_set(const cgam_study_param *p, cgam_list values, cgam_study_opts *opts);
-/* As the command line takes it ("0,0.5,1", "vector"), reading back exactly, into text[size] as far
- * as it goes, terminated; returns the length of the whole. A bank is "FILE", none is "". */
+/* Writes the value as the command line accepts it ("0,0.5,1", "vector"), so that it reads back exactly, to text[size],
+ * truncated and terminated; returns the full length. A bank is "FILE", no bank is "". */
 size_t cgam_study_param_text(const cgam_study_param *p, const cgam_study_opts *opts, char *text,
                              size_t size);
 
-/* Ranges of everything that the study takes. */
+/* Checks the ranges of all parameters of the study. */
 cgam_status cgam_study_params_check(cgam_env *env, const cgam_study_opts *opts);
 /* Puts `parameters`: each by its name with _ for -; the first two, trials and seed, are keys of the
  * document itself. */
 enum { CGAM_STUDY_PARAMS_TOP = 2 };
 void cgam_study_params_put(const cgam_study_opts *opts, json_t *doc);
-/* The list that p stands for in opts, NULL = it is none. */
+/* The list of p in opts; NULL if p is not a list. */
 cgam_list *cgam_study_param_list(const cgam_study_param *p, cgam_study_opts *opts);
 
 /* ---- Running --------------------------------------------------------------------------------- */
@@ -161,7 +161,7 @@ struct cgam_study {
 };
 
 /* Gives a study; free it with cgam_study_free. opts is copied, lists included; a bank is borrowed
- * during the call. CGAM_E_INTERRUPTED when the env was asked to stop. */
+ * during the call. Returns CGAM_E_INTERRUPTED if the env was asked to stop. */
 CGAM_NODISCARD cgam_status cgam_study_run(cgam_env *env, const cgam_study_opts *opts,
                                           cgam_study **out);
 void cgam_study_free(cgam_study *study); /* NULL is fine */
@@ -187,25 +187,25 @@ void cgam_study_forget(const cgam_study *study);
 CGAM_NODISCARD cgam_status cgam_study_trial(cgam_env *env, const cgam_study_opts *opts,
                                             int64_t trial, char **text);
 /* ---- Inside: tables, parts, blocks ------------------------------------------------------------ */
-/* Adds a table of so many rows; labels are borrowed and must be constant. What fails is kept in study->status, and nothing
- * is added then. */
+/* Adds a table of the given number of rows; labels are borrowed and must be constant. A failure is kept in
+ * study->status, and nothing is added. */
 void cgam_study_add(cgam_study *study, const char *name, const char *about, const char *heads,
                     const char *const *labels, int64_t rows);
-/* The next row of the table added last: a number for every head. */
+/* Adds the next row to the table added last: a number for every column. */
 void cgam_study_append(cgam_study *study, int64_t count, const double *row);
 #define CGAM_STUDY_ROW(study, ...)                                                                 \
     cgam_study_append((study), sizeof((double[]){__VA_ARGS__}) / sizeof(double),                   \
                       (const double[]){__VA_ARGS__})
 
-/* What each study gives: its name, its work, and one trial of it in full. Of several banks, the trials of the first are
- * counted first, then those of the second. Its parameters are rows of params.c. */
+/* What each study implements: its name, its work, and one trial of it in full. With several banks, trials are numbered bank
+ * by bank. Its parameters are rows of params.c. */
 typedef struct cgam_study_part {
     const char *name;
     cgam_status (*run)(cgam_study *study);
     cgam_status (*trial)(cgam_study *study, int64_t trial, json_t *doc);
     cgam_status (*check)(cgam_env *env, const cgam_study_opts *opts); /* NULL = nothing to check */
     bool unit; /* the memories of a given bank must be unit vectors */
-    /* Adds how long things take, measured now, which is not the same twice; NULL = nothing. */
+    /* Adds measured times, which differ between runs; NULL = nothing. */
     cgam_status (*time)(cgam_study *study, json_t *doc);
 } cgam_study_part;
 extern const cgam_study_part cgam_studies[CGAM_STUDY_KINDS];
@@ -223,7 +223,7 @@ CGAM_STUDY_PART(annealing);
 CGAM_STUDY_PART(sparse);
 CGAM_STUDY_PART(rivals);
 CGAM_STUDY_PART(grid); /* capacity and phase */
-/* What the ranges of single parameters do not say. */
+/* Checks that involve several parameters. */
 cgam_status cgam_competition_check(cgam_env *env, const cgam_study_opts *opts);
 cgam_status cgam_separation_check(cgam_env *env, const cgam_study_opts *opts);
 /* Are the memories of the given bank, if there is one, unit vectors? */
@@ -239,7 +239,7 @@ typedef struct cgam_blocks cgam_blocks;
 struct cgam_blocks {
     int64_t count, record;
     double *records; /* [count, record]; while the blocks and tables run */
-    /* A thread's own room of `room` bytes, zero, filled once and used for many blocks. open may fail
+    /* Per-thread work area of `room` bytes, zeroed, filled once and used for many blocks. open may fail
      * half-way: close copes. No room: 0. */
     size_t room;
     cgam_status (*open)(cgam_study *study, void *arg, void *room);
@@ -249,7 +249,7 @@ struct cgam_blocks {
     void *arg;
 };
 
-/* Runs all blocks, then the tables. Keeps progress when the study has a folder for it. */
+/* Runs all blocks, then makes the tables. Keeps progress if the study has a folder. */
 cgam_status cgam_blocks_run(cgam_study *study, cgam_blocks *b);
 
 #endif

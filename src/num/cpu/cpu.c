@@ -22,7 +22,7 @@ static bool portable(void) { return true; }
 #if defined(__x86_64__)
 static bool avx2(void)
 {
-    unsigned a, b, c, d; /* clang 14 has no name for F16C, so the CPU is asked itself */
+    unsigned a, b, c, d; /* clang 14 has no name for F16C, so use cpuid */
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
            __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
 }
@@ -43,8 +43,8 @@ static bool avxvnni(void)
 static bool vnni(void) { return avx512() && __builtin_cpu_supports("avx512vnni"); }
 static bool vnni_amd(void) { return vnni() && __builtin_cpu_is("amd"); }
 
-/* Tiles are 8 KB of state a thread, for which the kernel wants to be asked, once per process. It
- * says no where they are not there, and where a signal stack would be too small for them. */
+/* Tiles are 8 KB of state per thread, and a process must ask the kernel for permission once. The
+ * kernel refuses if there are no tiles, or if a signal stack would be too small for them. */
 static bool amx(void)
 {
 #if defined(__linux__)
@@ -79,7 +79,7 @@ extern const cgam_f32 cgam_f32_avx512_far;
 extern const cgam_split cgam_split_amx;
 extern const cgam_digits cgam_digits_amx;
 
-/* An entry with the loops of a set, and with those for rows in f32, for bytes and for tiles of its own. */
+/* An entry with the loops of a set, and its own loops for rows in f32, for bytes and for tiles. */
 #define ENTRY(name, set, f32, int8, many, ...)                                                     \
     {                                                                                              \
 #name, name, &cgam_f64_##set, &cgam_f32_##f32, &cgam_gemm_##set, &cgam_int8_##int8,        \
@@ -105,7 +105,7 @@ const cgam_cpu cgam_cpu_all[] = {
     {0},
 };
 
-static _Atomic(const cgam_cpu *) chosen; /* asking a CPU is slow in a virtual machine */
+static _Atomic(const cgam_cpu *) chosen; /* cpuid is slow in a virtual machine */
 
 const cgam_cpu *cgam_cpu_best(void)
 {

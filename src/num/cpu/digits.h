@@ -37,11 +37,11 @@
 enum {
     CGAM_DIGITS_GROUP = 64,  /* vectors, at most */
     CGAM_DIGITS_BLOCK = 256, /* columns that share a step */
-    CGAM_DIGITS_ROWS = 64,   /* rows that are read out together, at most */
-    CGAM_DIGITS_LINE = 16,   /* columns of sums that lie together; vectors are a multiple of it */
+    CGAM_DIGITS_ROWS = 64,   /* most rows that are read out together */
+    CGAM_DIGITS_LINE = 16, /* adjacent columns of sums; the number of vectors is a multiple of it */
     CGAM_DIGITS_READ = 340
 };
-#define CGAM_DIGITS_ROW 0x3f7f00p0F    /* the largest of a row, */
+#define CGAM_DIGITS_ROW 0x3f7f00p0F    /* the largest number of a row, */
 #define CGAM_DIGITS_VECTOR 0x7f7f00p0F /* and of a vector, in steps */
 #define CGAM_DIGITS_LEAST 0x1p-100F
 
@@ -57,11 +57,11 @@ typedef struct cgam_digits {
      * zeros. */
     size_t (*room)(int64_t count, int64_t d);
     void (*lay)(int64_t count, int64_t d, const double *X, void *out);
-    /* S[rows, count], rows of it `count` apart; a multiple of LINE. largest[rows, blocks]: of the numbers of a
-     * block, without sign; NAN where one is not finite. */
+    /* S[rows, count], rows `count` apart, a multiple of LINE. largest[rows, blocks]: the largest absolute value in each
+     * block; NAN if a number is not finite. */
     void (*score)(cgam_dtype type, int64_t rows, int64_t count, int64_t d, const void *Z,
                   int64_t ld, const void *X, float *S, float *largest);
-    /* That alone. */
+    /* Computes only `largest`. */
     void (*largest)(cgam_dtype type, int64_t rows, int64_t d, const void *Z, int64_t ld,
                     float *out);
     /* Packs W[rows, count] for `read`, into weights_room bytes, aligned to 64. */

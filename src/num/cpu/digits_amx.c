@@ -39,7 +39,7 @@ enum {
     READ_CLASSES = 3,                 /* for readouts, all but the last */
     READ_TILES = CGAM_DIGITS_GROUP / SIDE,
     PAGE = 4096,
-    HEAD = 4 /* lines of a page that are fetched by hand */
+    HEAD = 4 /* lines of a page that are fetched explicitly */
 };
 
 #define MAGIC (0x1p23F + 0x408080p0F)
@@ -48,7 +48,7 @@ static int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t tiles_of(int64_t count) { return (count + SIDE - 1) / SIDE; }
 
 /* ---- Whole numbers and their digits --------------------------------------------------------- */
-/* What numbers up to `largest` are multiplied by, and what undoes it. */
+/* The factor for numbers up to `largest`, and its inverse. */
 typedef struct scale {
     float by, step;
 } scale;
@@ -60,7 +60,7 @@ INLINE scale scale_of(float largest, float most)
     return (scale){most / largest, largest / most};
 }
 
-/* The largest of all numbers, without sign. What is not finite is larger than all others, as their bits are. */
+/* The largest absolute value. Compares bits, so infinities and NaN are larger than all other numbers. */
 INLINE __m512i magnitude(__m512 x)
 {
     return _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(0x7fffffff));
@@ -86,7 +86,7 @@ INLINE void planes(const __m512i x[4], __m512i plane[DIGITS])
     plane[2] = _mm512_mask_blend_epi16(high, even01, _mm512_slli_epi32(even23, 16));
 }
 
-/* Digits from -128 on of those from 0 on. */
+/* Signed digits from unsigned ones. */
 INLINE __m512i signs_flipped(__m512i plane)
 {
     return _mm512_xor_si512(plane, _mm512_set1_epi8((char)0x80));
@@ -110,7 +110,7 @@ INLINE __m512i unsigned_digits(__m512 x, __m512 by)
     return _mm512_castps_si512(_mm512_fmadd_ps(x, by, _mm512_set1_ps(MAGIC)));
 }
 
-/* What products with x2 + 64, x1 + 128, x0 + 128 have too much, less of it; total[k]: sums of the other side's digits. */
+/* Minus the excess of products with x2 + 64, x1 + 128, x0 + 128; total[k]: sums of the other side's digits. */
 INLINE void too_much(const int32_t total[DIGITS], int32_t out[CLASSES])
 {
     out[0] = -64 * total[0];
@@ -144,7 +144,7 @@ INLINE __mmask16 there(int64_t count)
 }
 
 /* ---- Vectors -------------------------------------------------------------------------------- */
-/* 16 vectors in a block: what their sums start from, their steps, their digits. */
+/* 16 vectors in a block: start values of their sums, their steps, their digits. */
 typedef struct laid {
     _Alignas(64) int32_t start[CLASSES][SIDE];
     _Alignas(64) float step[SIDE];
@@ -156,7 +156,7 @@ static size_t room(int64_t count, int64_t d)
     return (size_t)(cgam_digits_blocks(d) * tiles_of(count)) * sizeof(laid);
 }
 
-/* 16 numbers of double, or as many as there are, in f32. */
+/* 16 doubles, or as many as there are, in f32. */
 INLINE __m512 narrowed(const double *x, int64_t count)
 {
     __mmask16 here = there(count);
@@ -245,7 +245,7 @@ INLINE void pack_row(bool bf16, bool whole, const tall *x, int64_t r, int64_t c,
     }
 }
 
-/* Sums of a tile that wait to be gathered. */
+/* Sums of a tile that have yet to be collected. */
 typedef struct waiting {
     _Alignas(64) int32_t sum[CLASSES][SIDE][SIDE];
     const float *row_step;
@@ -270,7 +270,7 @@ INLINE void gather(const waiting *w, int64_t from, int64_t end)
     }
 }
 
-/* Where the rows are that come next. Those that are not there are the last one again. */
+/* The next rows. Missing ones are replaced by the last row. */
 typedef struct coming {
     int64_t row, column, line; /* line: the next to be packed; SIDE = none are left */
     packed *out;
@@ -292,7 +292,7 @@ INLINE void pack_next(bool bf16, const tall *x, coming *next)
     else pack_row(bf16, false, x, r, c, next->out, i, next->step + i, most);
 }
 
-/* A block of 16 rows by 16 vectors: sums of all classes into w, whose old ones are gathered meanwhile. */
+/* A block of 16 rows by 16 vectors: sums of all classes into w, while its previous sums are collected. */
 INLINE void multiply(bool bf16, int64_t steps, const tall *x, const packed *rows,
                      const laid *vectors, coming *next, waiting *w)
 {
@@ -422,7 +422,7 @@ static void weigh(int64_t rows, int64_t ld, const float *W, const float *row_ste
     }
 }
 
-/* Of all blocks of a row; NAN where one is. */
+/* The largest of all blocks of a row; NAN if one is NAN. */
 INLINE float largest_of(int64_t blocks, const float *largest)
 {
     float most = largest[0];
@@ -442,7 +442,7 @@ static void weights(int64_t rows, int64_t count, int64_t d, const float *W, cons
     for (int64_t v = 0; v < count; v += SIDE) weigh(rows, count, W + v, step, at++);
 }
 
-/* Four rows of 16 columns become line p of each digit; by[r] is zero for rows that are not there, for which the last one stands. */
+/* Turns four rows of 16 columns into line p of each digit; missing rows repeat the last one with by[r] zero. */
 INLINE void pack_line(bool bf16, const tall *x, int64_t c, int64_t p, const float *by, char *out)
 {
     const __m512i recentre = _mm512_set1_epi32(0x808080 - 0x408080);
@@ -461,7 +461,7 @@ INLINE void pack_line(bool bf16, const tall *x, int64_t c, int64_t p, const floa
         _mm512_store_si512(out + t * TILE + p * 64, signs_flipped(plane[t]));
 }
 
-/* Sums of 16 vectors by 16 columns that wait to be added. */
+/* Sums of 16 vectors by 16 columns that have yet to be added. */
 typedef struct pending {
     _Alignas(64) int32_t sum[READ_CLASSES][SIDE][SIDE];
     const float *step;
@@ -481,7 +481,7 @@ INLINE void add(const pending *w, int from, int end)
     }
 }
 
-/* A block: what its rows are multiplied by, and what undoes that and the weights' steps. */
+/* A block: the factors of its rows, and the factors that undo these and the weights' steps. */
 typedef struct lot {
     float by[CGAM_DIGITS_ROWS], step[CGAM_DIGITS_GROUP];
 } lot;

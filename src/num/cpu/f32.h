@@ -22,13 +22,13 @@
 enum { CGAM_F32_ROWS = 128, CGAM_F32_PAD = 32 };
 enum { CGAM_F32_TILE = 1 << 17 }; /* bytes of a tile, unless a CPU's loops know better */
 
-/* Numbers of a vector that is laid out for f32. */
+/* Length of a vector packed for f32. */
 static inline int64_t cgam_f32_room(int64_t d)
 {
     return (d + 2 * CGAM_F32_PAD) / CGAM_F32_PAD * CGAM_F32_PAD;
 }
 
-/* May vectors of this length be multiplied in f32, that is, do products and sums stay in its range? */
+/* Can vectors of this norm be multiplied in f32, that is, do products and sums stay in its range? */
 static inline bool cgam_f32_holds(double length) { return length > 1e-8 && length < 1e8; }
 
 typedef struct cgam_f32 {

@@ -29,7 +29,7 @@ typedef struct cgam_sift_by {
     float focus_low[CGAM_SIFT_WIDTH], focus_high[CGAM_SIFT_WIDTH];
 } cgam_sift_by;
 
-/* Of one vector alone. */
+/* The same for one vector. */
 typedef struct cgam_sift_one {
     float hat, rest, floor, rate, shift;
 } cgam_sift_one;

@@ -53,7 +53,7 @@ INLINE vf power(vf y)
 }
 #endif
 
-/* What exp(-2 x) is at least, x = rate E ln 2: (1 - x / 2)^4; ln 2 / 2 is rounded up. */
+/* A lower bound of exp(-2 x), x = rate E ln 2: (1 - x / 2)^4; ln 2 / 2 is rounded up. */
 INLINE vf share(vf rate, vf off)
 {
     vf z = 1 - rate * 0x1.62e432p-2f * off;
@@ -91,7 +91,7 @@ INLINE void columns(bool focus, int64_t rows, int64_t width, int64_t at, const f
     memcpy(above + at, &count, sizeof count);
 }
 
-/* The largest of n numbers, none below zero. One after the other they take a tenth of the time of all else. */
+/* The largest of n numbers, none negative. A plain loop takes a tenth of the time of everything else. */
 INLINE float largest(int64_t n, const float *x)
 {
     vf most = {0};

@@ -4,8 +4,8 @@
  * Of the set's own instructions, in simd_avx2.h, simd_avx512.h, simd_neon.h (NEON defined) or simd_portable.h:
  *   widen_f32(p), _f16, _bf16   as many numbers at p as vd has lanes, as doubles
  *   larger_f64(a, b)            a > b ? a : b, so the second where one is NaN
- *   madd_f32(a, b, c), _f64     a b + c, rounded once where the CPU has an instruction for it. Compilers make one of a * b + c
- *                               where both stand in one basic block, so copies of a loop would differ in their last bits
+ *   madd_f32(a, b, c), _f64     a b + c, rounded once where the CPU has an instruction for it. Compilers contract a * b + c
+ *                               if both are in one basic block, so copies of a loop would differ in their last bits
  *   low(v), high(v)             half of a vector of floats as doubles
  *   pair_f16(p, &a, &b)         halves at p as two vectors of floats
  *   weave(&a, &b)               a0 b0 a1 b1 .. as two vectors
@@ -94,7 +94,7 @@ INLINE vd all_f64(double x) { return x - (vd){0}; }
 INLINE void store_f32(float *p, vf v) { memcpy(p, &v, sizeof v); }
 INLINE void store_f64(double *p, vd v) { memcpy(p, &v, sizeof v); }
 
-/* Halves are added up until one number is left. */
+/* Adds halves until one number is left. */
 INLINE double lanes_sum(vd v)
 {
     double lane[BYTES / 8];
@@ -122,7 +122,7 @@ INLINE vf pick_f32(vi mask, vf yes, vf no) { return (vf)(((vi)yes & mask) | ((vi
 INLINE vd pick_f64(vl mask, vd yes, vd no) { return (vd)(((vl)yes & mask) | ((vl)no & ~mask)); }
 
 #if BYTES > 16
-/* Neighbours are added up until each of the eight is one number. */
+/* Adds neighbours until each of the eight is one number. */
 INLINE __m256 reduced8(const __m256 *v)
 {
     __m256 a = _mm256_hadd_ps(v[0], v[1]), b = _mm256_hadd_ps(v[2], v[3]);

@@ -54,7 +54,7 @@ INLINE void weave(vf *a, vf *b)
     *b = (vf)vzip2q_f32(u, v);
 }
 
-/* Neighbours are added up until each of the eight is one number. */
+/* Adds neighbours until each of the eight is one number. */
 INLINE void reduce8(const vf *v, double *out)
 {
     for (int i = 0; i < 8; i += 4) {

@@ -33,7 +33,7 @@ enum {
 
 #define CGAM_SPLIT_SIZES 1.016
 
-/* Chains of 16, their sum, one for each product; one for each slice; what is left out. */
+/* Roundings: chains of 16, their sum, one for each product, one for each slice; plus the products left out. */
 static inline double cgam_split_roundings(int64_t depth)
 {
     int64_t steps = (depth < CGAM_SPLIT_DEPTH ? depth + 31 : CGAM_SPLIT_DEPTH) / 32;
@@ -54,7 +54,7 @@ typedef struct cgam_split {
                        void *panel);
     /* Makes a whole panel of `rows` <= CGAM_SPLIT_PANEL rows of B, each ldb after the last. */
     void (*right)(int64_t rows, int64_t depth, const float *B, int64_t ldb, void *panel);
-    /* The product, of one slice. A number of C depends on its row of A and its row of B alone, not on what else
+    /* The product, of one slice. A number of C depends only on its row of A and its row of B, not on what else
      * is multiplied in the same call. add: to what is in C; its rows are ldc apart. */
     void (*mul)(int64_t rows, int64_t columns, int64_t depth, const void *A, const void *B,
                 float *C, int64_t ldc, bool add);

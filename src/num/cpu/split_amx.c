@@ -19,8 +19,8 @@ static int64_t steps_of(int64_t depth) { return (depth + STEP - 1) / STEP; }
 
 static size_t room(int64_t depth) { return (size_t)steps_of(depth) * TERMS * 2 * TILE; }
 
-/* The terms of 32 numbers, each rounded from what the ones before have left; the last is exact. By integers: half of
- * the last place is added and what is below it cut off. */
+/* The terms of 32 numbers, each rounded from the remainder of the previous ones; the last is exact. Uses integers: adds
+ * half of the last place and cuts off the bits below it. */
 INLINE void terms_of(__m512 low, __m512 high, __m512i out[TERMS])
 {
     const __m512i nearest = _mm512_set1_epi32(0x8000), upper = _mm512_set1_epi32(-0x10000);
@@ -37,7 +37,7 @@ INLINE void terms_of(__m512 low, __m512 high, __m512i out[TERMS])
     }
 }
 
-/* The same of k <= 32 numbers that lie side by side. */
+/* The same for k <= 32 adjacent numbers. */
 INLINE void terms_at(const float *x, int64_t k, __m512i out[TERMS])
 {
     __mmask32 given = (__mmask32)((UINT64_C(1) << k) - 1);
@@ -58,7 +58,7 @@ static void left(int64_t row, int64_t depth, const float *a, void *panel)
     }
 }
 
-/* Which of 32 numbers of 16 bits goes where. */
+/* The permutation of 32 numbers of 16 bits. */
 INLINE __m512i side_by_side(void)
 {
     const __m512i k = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
@@ -108,7 +108,7 @@ static void right(int64_t rows, int64_t depth, const float *B, int64_t ldb, void
 
 /* ---- Products ------------------------------------------------------------------------------- */
 
-/* 16 x 16 sums [r, c] to C[c, r], of which so many are there. */
+/* Writes 16 x 16 sums [r, c] to C[c, r], or adds them; rows and columns say how many of C exist. */
 static void put_across(const float *sums, int64_t rows, int64_t columns, float *C, int64_t ldc,
                        bool add)
 {
@@ -124,7 +124,7 @@ static void put_across(const float *sums, int64_t rows, int64_t columns, float *
     }
 }
 
-/* Statements, since gcc has these as assembly; they want the tile as a literal. */
+/* Macros, because gcc implements these as assembly and requires a literal tile number. */
 #define ZERO_SUMS()                                                                                \
     _tile_zero(0);                                                                                 \
     _tile_zero(1);                                                                                 \

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Moves exponent and fraction to their places in a float, 112 too low, which a multiplication
- * mends exactly, subnormals included; exponent 31 is set to the float's own infinity. */
+ * corrects exactly, subnormals included; exponent 31 is set to the float's own infinity. */
 static double from_f16(uint16_t h)
 {
     uint32_t bits = (uint32_t)(h & 0x7fff) << 13;

@@ -7,7 +7,7 @@
 /* dst[i] = (double)src[i]; every f64, f32, f16, bf16 and i32 value is exact. */
 void cgam_widen(cgam_dtype dtype, const void *src, int64_t n, double *dst);
 
-/* The number at place `at` of an array. */
+/* Number `at` of an array. */
 static inline double cgam_stored(cgam_dtype dtype, const void *data, int64_t at)
 {
     double z;
