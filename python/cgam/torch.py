@@ -108,8 +108,8 @@ class Recall(torch.nn.Module):  # type: ignore[misc]
     projection  P (d, d_c), through which gates see contexts; None = the identity
     learn       which of "Z", "P", "alpha", "beta", "lam" are parameters
 
-    beta and lam stay above 0 as exponentials, and alpha stays below 1 / max |memory|^2, where A is positive definite,
-    as limit / (1 + exp(-x)); an alpha of 0 that is learned starts at a thousandth of the limit."""
+    beta and lam stay above 0 as exponentials, and alpha stays below a limit just under 1 / max |memory|^2, where A is
+    positive definite, as limit / (1 + exp(-x)); an alpha of 0 that is learned starts at a thousandth of the limit."""
 
     def __init__(self, memories: "torch.Tensor", *, projection: Optional["torch.Tensor"] = None, alpha: float = 0.0,
                  beta: float = 1.0, lam: float = 1.0, mode: str = "first", activation: Optional[str] = None,
@@ -143,7 +143,7 @@ class Recall(torch.nn.Module):  # type: ignore[misc]
 
     @staticmethod
     def _limit(Z: "torch.Tensor") -> "torch.Tensor":
-        return 1 / (Z.double() ** 2).sum(1).max()
+        return (1 - 1e-6) / (Z.double() ** 2).sum(1).max()
 
     @property
     def alpha(self) -> "torch.Tensor":

@@ -19,7 +19,7 @@ import gallery  # noqa: E402
 
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "cgam"
 NEEDS = {"which_bank": ["glove.npy", "glove.names"],
-         "digits": ["mnist.npy", "mnist.names", "mnist-train.npy", "mnist-train.names"]}
+         **dict.fromkeys(["digits", "learned_contexts"], ["mnist.npy", "mnist.names", "mnist-train.npy", "mnist-train.names"])}
 
 
 def test_every_notebook_has_its_page():
@@ -42,7 +42,7 @@ def test_committed_numbers_are_what_their_generator_writes(tmp_path):
             np.testing.assert_allclose(now[group][name], numbers, rtol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["which_bank", "digits", "hopfield_layers", "hamux"])
+@pytest.mark.parametrize("name", ["which_bank", "digits", "learned_contexts", "hopfield_layers", "hamux"])
 def test_notebook(name):
     if not all((CACHE / file).exists() for file in NEEDS.get(name, [])):
         pytest.skip(f"cgam data get {'glove' if name == 'which_bank' else 'mnist'} has not been run")
