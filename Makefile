@@ -17,7 +17,7 @@ RIGOUR ?= 10000000
 MODELS ?= 4000
 MUTANTS ?= 1000
 # What `make run` asks of the default language model: as much as fits into a few minutes.
-LM ?= --shots 0,4 --queries 32 --demos shared --exact
+LM ?= --shots 0,4 --queries 24 --demos shared --exact
 
 # Only errors are shown, and they go to standard error.
 configure = cmake -S . -DCMAKE_INSTALL_PREFIX="$(PREFIX)"
@@ -45,7 +45,7 @@ build: deps ## the program build/cgam, the libraries build/lib, the man pages bu
 run: build ## every study and the report, language models included: report/index.html
 	@$(BUILD)/cgam report --out report
 	@$(BUILD)/cgam lm get >/dev/null || exit 0; \
-	echo "language models: two short studies, about three minutes; stopped, they go on from there"; \
+	echo "language models: two short studies, about two minutes; stopped, they resume"; \
 	for set in sentiment facts; do \
 	    $(BUILD)/cgam lm study --dataset $$set $(LM) --report report >/dev/null || \
 	        { code=$$?; [ $$code != 2 ] || exit 0; exit $$code; }; \

@@ -264,7 +264,7 @@ TEST(a_study_tells_its_files)
 {
     char *text;
     OWNED(json_t) doc = json_pack("{s:s, s:[s, s]}", "out", "x", "files", "neff.csv", "study.json");
-    PRINTED(text, cgam_verb_print(&cgam_verb_lm_study, doc, to));
+    PRINTED(text, assert_true(cgam_verb_print(&cgam_verb_lm_study, doc, &(cgam_late){0}, to)));
     assert_string_equal(text, "\nwritten to x: neff.csv study.json\n");
     free(text);
 }
