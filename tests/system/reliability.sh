@@ -49,8 +49,24 @@ has here '32,700 | 5 | 0'
 grep -q '"row": "here".*"last": "20[0-9-]*, .' docs/reliability.jsonl || die "does not say when and where"
 piece here 1 0 fourth | sed 's/}$/, "last": "a day, a machine"}/' >copies/elsewhere.jsonl
 tools/reliability copies >said 2>&1
-grep -qF '| here | a \| b | 32,701 | 5 | 1 | a day, a machine |' docs/reliability.md || die "pieces of another machine are called those of this one"
+grep -qF '| here | a \| b | 32,701 | 5 | 1 | a day, a machine |  | `make x` |' docs/reliability.md || die "pieces of another machine are called those of this one"
 tools/reliability --check
+
+# A row names the version of its last piece, and what is printed says whether that is the one here.
+git init -q . && git config user.name a && git config user.email a@b.example
+mkdir -p src && touch src/one.c && git add src && git commit -qm one
+tools/reliability --log copies/version.jsonl here 'a | b' 10 0 'make x'
+at=$(git rev-parse --short=10 HEAD)
+tools/reliability copies >said 2>&1
+grep -qF "| $at | \`make x\` |" docs/reliability.md || die "no version: $(grep -F '| here |' docs/reliability.md)"
+grep -q '^here: .*; on this version$' said || die "not this version: $(grep ^here said)"
+echo "int x;" >src/one.c && git commit -qam two
+tools/reliability copies >said 2>&1
+grep -q "^here: .*; on $at\$" said || die "an older version: $(grep ^here said)"
+echo "int y;" >src/one.c # a changed checkout has no version
+tools/reliability --log copies/changed.jsonl there 'a | b' 10 0 'make x'
+grep -q commit copies/changed.jsonl && die "a changed checkout is called a version"
+git checkout -q src/one.c
 
 # A quarter of 400 times took 90 s, so all are 360; a row without a time is not in the sum. Rows that are there are timed meanwhile or not.
 cp docs/reliability.jsonl all.jsonl
@@ -60,19 +76,19 @@ mkdir clock
 sed -n 2p clocked >clock/one.jsonl
 sed -n 1p clocked >>docs/reliability.jsonl
 tools/reliability clock >said 2>&1
-grep -qFx 'lone: 400 times, 0 lost; 100 of them took 90 s' said || die "$(cat said)"
+grep -qFx 'lone: 400 times, 0 lost; 100 of them took 90 s; version not known' said || die "$(cat said)"
 grep -q '^0.0 hours of processor were timed, in 1 of 2 rows' docs/reliability.md || die "$(grep timed docs/reliability.md)"
 grep -q '^these is 0.1 hours' docs/reliability.md || die "$(grep reckoned docs/reliability.md)"
 mv all.jsonl docs/reliability.jsonl
 rm clock/one.jsonl
-bash -c '(ulimit -t 1 && exec yes >/dev/null) # a second of processor, however long that takes
+bash -c '(ulimit -t 1 && exec yes >/dev/null) # a second of processor by the kernel's ticks, which on a busy machine are off by a quarter
     tools/reliability --log clock/two.jsonl busy "a | b" 30 0 "make x" mixed "a | b" 10 0 "make x"
     tools/reliability --log clock/two.jsonl idle "a | b" 1 0 "make x"
     :' # else the last would be run in place of the shell
 python3 - clock/two.jsonl <<'PYTHON' || die "seconds: $(cat clock/two.jsonl)"
 import json, sys
 busy, mixed, idle = (json.loads(line)["seconds"] for line in open(sys.argv[1]))
-assert 0.9 < busy + mixed < 60 and abs(busy - 3 * mixed) < 0.05 and idle < busy + mixed, (busy, mixed, idle)
+assert 0.5 < busy + mixed < 60 and abs(busy - 3 * mixed) < 0.05 and idle < busy + mixed, (busy, mixed, idle)
 PYTHON
 tools/reliability logs >said 2>&1
 sed -i 's/32,701/99,999/' SECURITY.md
