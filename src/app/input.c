@@ -73,8 +73,9 @@ static cgam_status own_names(cgam_call *call, const cgam_bank *packed)
     if (status != CGAM_OK || call->names) return status;
     status = cgam_names_beside(call->env, bank, path, sizeof path);
     if (status == CGAM_OK && (call->shelf || !cgam_file_exists(path)))
-        return cgam_fail(call->env, CGAM_E_ARG, "bank: has no names%s%s",
-                         call->shelf ? "" : "; they would be in ", call->shelf ? "" : path);
+        return cgam_fail(call->env, CGAM_E_ARG, "the bank has no names%s%s",
+                         call->shelf ? "" : "; give names a file, or make ",
+                         call->shelf ? "" : path);
     return status == CGAM_OK ? cgam_row_names_load(call->env, path, &call->names) : status;
 }
 
@@ -322,9 +323,9 @@ cgam_status cgam_input_indices(cgam_env *env, const char *what, const char *text
     cgam_status status = number ? CGAM_OK : cgam_array_open(env, text, &array);
     if (status != CGAM_OK) return status;
     if (!number && (array.ndim > 1 || array.size != count))
-        status =
-            cgam_fail(env, CGAM_E_SHAPE, "%s: expected %lld indices in 1 dimension, got %lld in %d",
-                      text, (long long)count, (long long)array.size, array.ndim);
+        status = cgam_fail(env, CGAM_E_SHAPE,
+                           "%s: expected %lld row numbers in 1 dimension, got %lld in %d", text,
+                           (long long)count, (long long)array.size, array.ndim);
     *out = status == CGAM_OK ? cgam_alloc(env, (size_t)count, sizeof **out) : NULL;
     if (status == CGAM_OK && !*out) status = cgam_fail_nomem(env, what);
     for (int64_t i = 0; i < count && status == CGAM_OK; i++) {

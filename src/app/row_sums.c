@@ -72,8 +72,8 @@ static cgam_status add_rows(const sums *s, const char **text, double *row, doubl
             char *end;
             weight *= strtod(factor, &end);
             if (end == factor || !isfinite(weight))
-                return cgam_fail(env, CGAM_E_ARG, "%s: expected a factor at '%.20s'", option,
-                                 factor);
+                return cgam_fail(env, CGAM_E_ARG, "%s: expected a number after '*' in '%.40s'",
+                                 option, *text);
             at = end;
         }
         if (status == CGAM_OK && cgam_bank_place(bank, index) < 0)

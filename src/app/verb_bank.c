@@ -143,7 +143,9 @@ static cgam_status put_bank(cgam_call *call, const cgam_bank *bank)
 {
     cgam_pack_info p = cgam_pack_describe(bank);
     cgam_bank_info b = cgam_bank_describe(bank);
-    if (!p.packed) return cgam_fail(call->env, CGAM_E_ARG, "not a packed bank; see bank pack");
+    if (!p.packed)
+        return cgam_fail(call->env, CGAM_E_ARG, "%s: not a packed bank; see bank pack",
+                         cgam_args_text(call->args, "BANK"));
     cgam_fields_put_some(call->doc, "n=whole live=n d dtype", cgam_bank_info_rows, &b);
     cgam_fields_put(call->doc, cgam_pack_info_rows, &p, 0);
     const cgam_columns *columns = cgam_pack_columns(bank);

@@ -97,7 +97,7 @@ static cgam_status read_names(job *j, const char *path)
     cgam_status status = cgam_input_names(j->call, j->bank, &names);
     if (status == CGAM_OK) status = cgam_row_names_load(env, path, &wanted);
     if (status == CGAM_OK && cgam_row_names_count(wanted) != j->q.rows)
-        status = cgam_fail(env, CGAM_E_SHAPE, "targets: %s has %lld names, queries are %lld", path,
+        status = cgam_fail(env, CGAM_E_SHAPE, "targets: %s has %lld names for %lld queries", path,
                            (long long)cgam_row_names_count(wanted), (long long)j->q.rows);
     if (status == CGAM_OK) j->target = cgam_alloc(env, (size_t)j->q.rows, sizeof *j->target);
     if (status == CGAM_OK && !j->target) status = cgam_fail_nomem(env, "targets");
@@ -145,20 +145,24 @@ static cgam_status open_job(job *j)
     status =
         cgam_input_vectors(call, j->bank, "queries", cgam_args_text(call->args, "queries"), &j->q);
     if (status == CGAM_OK)
-        status = check_shape(env, "queries", "d is", j->q.columns, "the bank has", bank.d);
+        status = check_shape(env, "queries", "queries have d =", j->q.columns,
+                             "the bank has d =", bank.d);
     if (P && status == CGAM_OK) status = cgam_input_matrix(env, P, &j->P);
     if (P && status == CGAM_OK)
-        status = check_shape(env, "projection", "rows are", j->P.rows, "d is", bank.d);
+        status = check_shape(env, "projection", "the number of rows is", j->P.rows,
+                             "the bank has d =", bank.d);
     if (W && status == CGAM_OK) status = cgam_input_matrix(env, W, &j->W);
     if (W && status == CGAM_OK)
-        status = check_shape(env, "gate-weights", "rows are", j->W.rows, "memories are", bank.n);
+        status = check_shape(env, "gate-weights", "the number of rows is", j->W.rows,
+                             "the number of memories is", bank.n);
     if (contexts && status == CGAM_OK)
         status = cgam_input_vectors(call, j->bank, "contexts", contexts, &j->c);
     if (contexts && status == CGAM_OK && j->c.rows > 1)
-        status = check_shape(env, "contexts", "contexts are", j->c.rows, "queries are", j->q.rows);
+        status = check_shape(env, "contexts", "the number of contexts is", j->c.rows,
+                             "the number of queries is", j->q.rows);
     if (contexts && status == CGAM_OK && (P || W))
-        status = check_shape(env, "contexts", "d_c is", j->c.columns, P ? "P has" : "W has",
-                             P ? j->P.columns : j->W.columns);
+        status = check_shape(env, "contexts", "contexts have d_c =", j->c.columns,
+                             P ? "P has d_c =" : "W has d_c =", P ? j->P.columns : j->W.columns);
     return status == CGAM_OK ? read_targets(j) : status;
 }
 

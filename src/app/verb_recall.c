@@ -240,13 +240,13 @@ static cgam_status open_weights(job *j, cgam_bank_info bank, int64_t *d_c)
     if (P) status = cgam_input_matrix(env, P, &j->P);
     if (W && status == CGAM_OK) status = cgam_input_matrix(env, W, &j->W);
     if (j->P.data && status == CGAM_OK) {
-        status = check_shape(env, P ? "projection" : "fitted", "rows are",
-                             j->P.vector ? 1 : j->P.rows, "d is", bank.d);
+        status = check_shape(env, P ? "projection" : "fitted", "the number of rows is",
+                             j->P.vector ? 1 : j->P.rows, "the bank has d =", bank.d);
         *d_c = j->P.columns;
     }
     if (j->W.data && status == CGAM_OK) {
-        status = check_shape(env, W ? "gate-weights" : "fitted", "rows are", j->W.rows,
-                             "memories are", bank.whole);
+        status = check_shape(env, W ? "gate-weights" : "fitted", "the number of rows is", j->W.rows,
+                             "the number of memories is", bank.whole);
         *d_c = j->W.columns;
     }
     return status;
@@ -295,7 +295,7 @@ static cgam_status open_job(job *j)
     status = cgam_input_vectors(call, j->bank, "query", cgam_args_text(call->args, "query"), &j->q);
     if (status == CGAM_OK)
         status =
-            check_shape(env, "query", "queries have d =", j->q.columns, "the bank has", bank.d);
+            check_shape(env, "query", "queries have d =", j->q.columns, "the bank has d =", bank.d);
     int64_t top = cgam_args_int(call->args, "top");
     if (status == CGAM_OK)
         status = cgam_input_check_answer(call, j->q.rows, top < bank.n ? top : bank.n);
@@ -305,10 +305,10 @@ static cgam_status open_job(job *j)
         status = cgam_input_vectors(call, j->bank, "context", context, &j->c);
         if (status == CGAM_OK)
             status = check_shape(env, "context", "contexts have d_c =", j->c.columns,
-                                 "the gates expect", d_c);
+                                 "the gates expect d_c =", d_c);
         if (status == CGAM_OK && j->c.rows > 1)
-            status =
-                check_shape(env, "context", "contexts are", j->c.rows, "queries are", j->q.rows);
+            status = check_shape(env, "context", "the number of contexts is", j->c.rows,
+                                 "the number of queries is", j->q.rows);
     }
     if (status == CGAM_OK) status = cgam_input_some(call, j->bank, &j->names, &j->some);
     if (target && status == CGAM_OK)

@@ -266,7 +266,7 @@ static cgam_status list_run(cgam_call *call)
         for (int k = 0; k < CGAM_STUDY_KINDS; k++)
             snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", k ? ", " : "",
                      cgam_studies[k].name);
-        return cgam_fail(call->env, CGAM_E_ARG, "no study '%s'; there are %s", typed, all);
+        return cgam_fail(call->env, CGAM_E_ARG, "no study '%s' (valid: %s)", typed, all);
     }
     json_t *list = json_array();
     for (int k = 0; k < CGAM_STUDY_KINDS; k++) {

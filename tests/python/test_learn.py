@@ -237,7 +237,7 @@ def turned_in_order(turned):
 def test_fit_names_bad_input(turned, tmp_path):
     Z, q, c, y = turned
     for words, given, options in [("target: shape", (Z, q, y[:, None], c), {}), ("target: dtype", (Z, q, y * 0.5, c), {}),
-                                  ("queries: d is 5", (Z, q[:, :5], y, c), {}), ("contexts are 9", (Z, q, y, c[:9]), {}),
+                                  ("queries: queries have d = 5", (Z, q[:, :5], y, c), {}), ("number of contexts is 9", (Z, q, y, c[:9]), {}),
                                   ("target", (Z, q, y + 1, c), {}), ("rank", (Z, q, y, c), {"rank": 9}),
                                   ("wrong", (Z, q, y, c), {"learn": "wrong"}), ("safetensors", (Z, q, y, c), {"out": tmp_path / "x"})]:
         with pytest.raises(ValueError, match=words):
