@@ -81,7 +81,7 @@ grep -q '^0.0 hours of processor were timed, in 1 of 2 rows' docs/reliability.md
 grep -q '^these is 0.1 hours' docs/reliability.md || die "$(grep reckoned docs/reliability.md)"
 mv all.jsonl docs/reliability.jsonl
 rm clock/one.jsonl
-bash -c '(ulimit -t 1 && exec yes >/dev/null) # a second of processor by the kernel's ticks, which on a busy machine are off by a quarter
+bash -c '(ulimit -t 1 && exec yes >/dev/null) # a second of processor by ticks of the kernel, which may be off by a quarter
     tools/reliability --log clock/two.jsonl busy "a | b" 30 0 "make x" mixed "a | b" 10 0 "make x"
     tools/reliability --log clock/two.jsonl idle "a | b" 1 0 "make x"
     :' # else the last would be run in place of the shell
