@@ -7,7 +7,7 @@
 
 /* clang-format off */
 #define CGAM_VERBS_FIRST(X) \
-    X(recall) X(bank_pack) X(bank_add) X(bank_put) X(bank_drop) X(bank_show) X(bank_names) X(data_get) \
+    X(recall) X(bank_pack) X(bank_embed) X(bank_add) X(bank_put) X(bank_drop) X(bank_show) X(bank_names) X(data_get) \
     X(cache_put) X(cache_get) X(cache_drop) X(cache_show) X(cache_calibrate) \
     X(inspect) X(landscape) X(map) X(fit) \
     X(net_run) X(net_show) X(net_train) \

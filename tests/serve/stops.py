@@ -69,6 +69,7 @@ SHORT = {
     "study": "prints help",
     "bank show": "reads a header, or at --check a file once",
     "bank names": "reads or writes one list",
+    "bank embed": "runs the texts of a file, like lm states",
     "cache put": "copies one file once",
     "cache get": "reads one file once",
     "cache drop": "copies one file once",

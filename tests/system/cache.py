@@ -2,6 +2,7 @@
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -213,6 +214,40 @@ def model(folder):
     check(ask("cache", "show", "--cache", cache)["n"] == 0, "dropped by its text, without a model")
 
 
+def rows(path):
+    with open(path, "rb") as f:
+        data = f.read()
+    size, = struct.unpack("<Q", data[:8])
+    part = json.loads(data[8:8 + size])["rows"]
+    return np.frombuffer(data, "<f4", int(np.prod(part["shape"])), 8 + size + part["data_offsets"][0]).reshape(part["shape"])
+
+
+def embed(folder):
+    """Texts to a packed bank: each row is the pool of the states that `lm states` gives for its text."""
+    tiny, texts, bank = (os.path.join(folder, name) for name in ("m.gguf", "texts.txt", "E.safetensors"))
+    if run("lm", "states", "--model", tiny, "--prompt", "the")[0] != 0:
+        return
+    lines = ["the good film", "a bad film is", "the capital of France"]
+    with open(texts, "w", encoding="ascii") as f:
+        f.writelines(line + "\n" for line in lines)
+    for pool in "last", "mean":
+        for layer in 1, None:
+            doc = ask("bank", "embed", "--texts", texts, "--model", tiny, "--pool", pool, "--out", bank, *(["--layer", layer] if layer else []))
+            check(doc["n"] == 3 and doc["pool"] == pool and doc["names"] and doc["sketch"] and (doc["layer"] == layer or not layer), doc)
+            for i, line in enumerate(lines):
+                h = os.path.join(folder, "h.npy")
+                ask("lm", "states", "--model", tiny, "--prompt", line, "--tokens", "all", "--save", h)
+                state = np.load(h)[layer or -1].astype(float)
+                want = state[-1] if pool == "last" else state[1:].mean(0)
+                close(rows(bank)[i], want, 1e-2 * np.abs(want).max(), pool, layer, line)
+    names = ask("bank", "names", "--bank", bank)["names"]
+    check([n["name"] for n in names] == lines and ask("bank", "show", bank, "--check")["whole"], names)
+    refuse(2, [".safetensors"], "bank", "embed", "--texts", texts, "--model", tiny, "--out", os.path.join(folder, "E.npy"))
+    with open(texts, "w", encoding="ascii") as f:
+        f.write(json.dumps({"prompt": "a\nb"}) + "\n")
+    refuse(2, ["texts.txt:1", "several lines"], "bank", "embed", "--texts", texts, "--model", tiny, "--out", bank)
+
+
 def over_http(folder):
     from client import server
     cache = os.path.join(folder, "H.safetensors")
@@ -239,6 +274,6 @@ def over_http(folder):
 
 
 with tempfile.TemporaryDirectory() as folder:
-    for part in (trace, isolation, calibration, refusals, at_once, model, over_http):
+    for part in (trace, isolation, calibration, refusals, at_once, model, embed, over_http):
         part(folder)
 finish()
