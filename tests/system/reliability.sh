@@ -91,7 +91,7 @@ busy, mixed, idle = (json.loads(line)["seconds"] for line in open(sys.argv[1]))
 assert 0.5 < busy + mixed < 60 and abs(busy - 3 * mixed) < 0.05 and idle < busy + mixed, (busy, mixed, idle)
 PYTHON
 tools/reliability logs >said 2>&1
-sed -i 's/32,701/99,999/' SECURITY.md
+sed -i 's/32,711/99,999/' SECURITY.md
 ! tools/reliability --check 2>said || die "a figure typed in by hand goes unnoticed"
 grep -q 'SECURITY.md: the table is not' said || die "$(cat said)"
 
