@@ -13,7 +13,7 @@
     X(net_run) X(net_show) X(net_train) \
     X(report) X(study)
 #define CGAM_VERBS_REST(X) \
-    X(lm_get) X(lm_states) X(lm_lens) X(lm_generate) X(lm_trace) X(lm_vector) X(lm_bank) X(lm_capture) \
+    X(lm_get) X(lm_states) X(lm_lens) X(lm_generate) X(lm_trace) X(lm_vector) X(lm_heads) X(lm_bank) X(lm_capture) \
     X(lm_store) X(lm_neff) X(lm_sweep) X(lm_steer) X(lm_probe) X(lm_inject) X(lm_gates) X(lm_fit) \
     X(lm_study) \
     X(serve) \

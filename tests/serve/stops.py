@@ -52,6 +52,7 @@ LONG_LM = {
     "lm generate": {"model": "slow", "prompt": "the", "max-tokens": 30000, "exact": True},
     "lm trace": {"model": "slow", "prompt": "words", "edit": "edit", "exact": True},
     "lm vector": {**TASK, "out": "vector.npy"},
+    "lm heads": TASK,
     "lm capture": {**TASK, "store": "store"},
     "lm neff": TASK,
     "lm sweep": TASK,

@@ -202,6 +202,20 @@ cgam_lm_gates_opts cgam_lm_gates_opts_default(void);
 CGAM_NODISCARD cgam_status cgam_lm_gates(cgam_lm_study *study, const cgam_lm_gates_opts *opts,
                                          cgam_lm_result **out);
 
+/* Function vectors (Todd et al. 2024): which heads carry a task from its demonstrations to the answer.
+ *
+ * The effect of a head on a query is what the probability of the answer's first token gains when, in the prompt with
+ * flipped demonstrations, the head's numbers at the last token are replaced by their mean over prompts with right ones.
+ * The even queries make the means, the effects and all choices; the odd ones are counted. */
+typedef struct cgam_lm_heads_opts {
+    int64_t top; /* heads whose mean outputs are summed; default 10, at most those that there are */
+} cgam_lm_heads_opts;
+cgam_lm_heads_opts cgam_lm_heads_opts_default(void);
+/* Puts the results into doc. *out (may be NULL): the sum at the layer where it is best added, zeros at the others; free
+ * it with cgam_vector_free. */
+CGAM_NODISCARD cgam_status cgam_lm_heads(cgam_lm_study *study, const cgam_lm_heads_opts *opts,
+                                         json_t *doc, cgam_vector **out);
+
 /* ---- The parts of a whole study ----------------------------------------------------------- */
 typedef enum cgam_lm_part {
     CGAM_LM_NEFF,
@@ -301,7 +315,7 @@ cgam_status cgam_lm_answer_tokens(const cgam_lm_study *study, const cgam_prompts
                                   const char *word, cgam_lm_tokens *out);
 /* The tokens of a query's prompt with k demonstrations. */
 cgam_status cgam_lm_task_tokens(const cgam_lm_study *study, const cgam_lm_task *task, int64_t query,
-                                int64_t k, cgam_lm_tokens *out);
+                                int64_t k, cgam_demos demos, cgam_lm_tokens *out);
 
 /* States of every query with k demonstrations, [queries, L + 1, d]; out NULL: only stores them.
  * Free *out with cgam_free. */

@@ -137,7 +137,7 @@ static cgam_status run_plain(injection *t, int64_t k, const float *states, bool 
         status =
             cgam_alloc_all(t->env, "prompts", CGAM_ZEROS(tokens, t->n), CGAM_ZEROS(jobs, t->n));
     for (int64_t i = 0; i < t->n && status == CGAM_OK; i++) {
-        status = cgam_lm_task_tokens(t->study, &t->study->task, i, k, &tokens[i]);
+        status = cgam_lm_task_tokens(t->study, &t->study->task, i, k, CGAM_DEMOS_TRUE, &tokens[i]);
         jobs[i] = (cgam_judge_job){.query = i, .prompt = {tokens[i].tokens, tokens[i].count}};
     }
     if (status == CGAM_OK) status = cgam_judge_run(&t->judge, t->n, jobs, right, NULL);
@@ -413,7 +413,8 @@ static cgam_status begin_injection(injection *t)
                             CGAM_ZEROS(t->marks, MARKS * t->n), CGAM_ZEROS(t->rows, t->d));
     if (status != CGAM_OK) return status;
     for (int64_t i = 0; i < t->n && status == CGAM_OK; i++)
-        status = cgam_lm_task_tokens(t->study, &t->study->task, i, 0, &t->prompt[i]);
+        status =
+            cgam_lm_task_tokens(t->study, &t->study->task, i, 0, CGAM_DEMOS_TRUE, &t->prompt[i]);
     if (status == CGAM_OK) status = open_rows(t);
     if (status == CGAM_OK)
         status = cgam_lm_states(t->study, &t->study->task, 0, CGAM_DEMOS_TRUE, &t->zero);

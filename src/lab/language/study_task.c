@@ -278,10 +278,10 @@ static cgam_status sheet_fill(const cgam_lm_study *study, const cgam_lm_task *ta
 }
 
 cgam_status cgam_lm_task_tokens(const cgam_lm_study *study, const cgam_lm_task *task, int64_t query,
-                                int64_t k, cgam_lm_tokens *out)
+                                int64_t k, cgam_demos demos, cgam_lm_tokens *out)
 {
     char *text;
-    cgam_status status = prompt_text(study, task, query, k, CGAM_DEMOS_TRUE, &text, out);
+    cgam_status status = prompt_text(study, task, query, k, demos, &text, out);
     cgam_free(study->env, text);
     return status;
 }

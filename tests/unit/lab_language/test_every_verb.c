@@ -50,6 +50,7 @@ static const question questions[] = {
     {"lm gates", SHOT "}"},
     {"lm fit", TASK "\"shots\": [1], \"store\": \"s.db\", \"folder\": \"o\"}"},
     {"lm vector", TASK "\"shots\": [1], \"out\": \"v.gguf\"}"},
+    {"lm heads", TASK "\"shots\": [1], \"top\": 3, \"out\": \"h.gguf\"}"},
     {"lm study",
      TASK "\"shots\": [1], \"store\": \"s.db\", \"parts\": [\"neff\"], \"report\": \"r\"}"},
 };
