@@ -25,6 +25,7 @@ _os.register_at_fork(after_in_child=_core.forked)
 
 from . import lm, net, theory  # noqa: E402
 from .bank import Bank, Plan  # noqa: E402
+from .client import Client  # noqa: E402
 from .gate import Gate, GateInfo, Spectrum, SpectrumInfo  # noqa: E402
 from .learn import Fitted, Gradient, fit  # noqa: E402
 from .net import Flow, Layer, Net  # noqa: E402
@@ -50,7 +51,7 @@ def __getattr__(name: str) -> _Any:
 
 __version__ = _core.version()
 __all__ = [
-    "Bank", "Branch", "Classifier", "Document", "Error", "Fitted", "Flow", "Gate", "GateInfo", "Gradient", "InputError", "Inspection", "Landscape", "Layer",
+    "Bank", "Branch", "Classifier", "Client", "Document", "Error", "Fitted", "Flow", "Gate", "GateInfo", "Gradient", "InputError", "Inspection", "Landscape", "Layer",
     "MachineError", "MissingError", "Net", "Plan", "Recall", "Recalls", "Spectrum", "SpectrumInfo", "fields", "fit", "lm", "net",
     "run", "study", "theory", "verbs",
 ]
