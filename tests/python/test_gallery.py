@@ -53,6 +53,6 @@ def test_inside_a_model(tiny_model, monkeypatch):
     """On a tiny model and by the plain pass: quick, whatever else the machine does."""
     opened, observed, wrote = _core.model_open, _core.observe, _core.generate
     monkeypatch.setattr(_core, "model_open", lambda path, n: opened(str(tiny_model), n))
-    monkeypatch.setattr(_core, "observe", lambda m, t, l, a, exact, e, o: observed(m, t, l, a, True, e, o))
+    monkeypatch.setattr(_core, "observe", lambda m, t, l, a, exact, *rest: observed(m, t, l, a, True, *rest))
     monkeypatch.setattr(_core, "generate", lambda m, t, options, s, e: wrote(m, t, dict(options, exact=True), s, e))
     gallery.run(FOLDER / "inside_model.ipynb")

@@ -573,7 +573,7 @@ def test_random_arguments(rng):
         lambda: _core.net_layer(*[pick() for _ in range(8)]), lambda: _core.net_synapse(*[pick() for _ in range(7)]),
         lambda: _core.net_synapse(two._handle, "bilinear", "v", (0, 1), 1.0, (pick(),), pick()),
         lambda: _core.net_flow(two._handle, pick(), pick(), None, {}, pick(), pick(), pick(), pick()),
-        lambda: _core.observe(*[pick() for _ in range(7)]), lambda: _core.contrast(pick(), pick(), pick(), pick(), "mean"),
+        lambda: _core.observe(*[pick() for _ in range(8)]), lambda: _core.contrast(pick(), pick(), pick(), pick(), "mean"),
         lambda: cgam.Bank(pick(np.ones((7, 5)), np.ones((3, 2), np.float32), np.eye(4)[::2]), normalize=pick(True, False),
                           dtype=pick(None), copy=bool(rng.integers(2))),
         lambda: bank.recall(queries(), pick(None, np.ones(5)), mode=pick("first", "coupled", "flow"), alpha=pick(0.0, 0.01),
