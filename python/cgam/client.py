@@ -30,7 +30,7 @@ class Client:
             raise ValueError(f"url: expected http://HOST:PORT, got {parts.scheme}://{parts.netloc}")
         self._host, self._port, self._secure = parts.hostname, parts.port, parts.scheme == "https"
         self._path = parts.path.rstrip("/")
-        self._token = token or urllib.parse.parse_qs(parts.fragment).get("token", [None])[0]
+        self._token = token or "".join(urllib.parse.parse_qs(parts.fragment).get("token", []))
         self.timeout = timeout
 
     def __repr__(self) -> str:
