@@ -2,7 +2,7 @@
 #include <cgam/cgam.h>
 #include <stdio.h>
 
-/* Memories, one a row, by what they have to do with: a bank, water, money, a mill. */
+/* Memories, one per row, by what they have to do with: a bank, water, money, a mill. */
 static const char *const names[] = {"river bank", "savings bank", "water mill"};
 static const double Z[3][4] = {{1, 1, 0, 0}, {1, 0, 1, 0}, {0, 1, 0, 1}};
 

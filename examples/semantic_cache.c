@@ -30,7 +30,7 @@ typedef struct cache {
     bool begun;                   /* there is one */
 } cache;
 
-/* out[d]: a unit vector; words that are not known are passed over. */
+/* out[d]: a unit vector; unknown words are skipped. */
 static cgam_status embed(const cache *c, const char *question, double *out)
 {
     char text[PATH];

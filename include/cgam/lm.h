@@ -353,7 +353,7 @@ typedef enum cgam_contrast_kind {
      * d d'. Its sign is that of its product with the mean; its length is the root mean square of the
      * differences' products with it: if all differences are equal, it is their mean. */
     CGAM_CONTRAST_PCA,
-    /* The same of the differences less their mean: the direction in which pairs differ from each other, which need not
+    /* The same of the differences minus their mean: the direction in which pairs differ from each other, which need not
      * be that in which the two texts differ. Its length is the differences' standard deviation (over n) along it. */
     CGAM_CONTRAST_PCA_CENTRED
 } cgam_contrast_kind;

@@ -38,7 +38,7 @@ typedef struct cgam_call {
     cgam_shelf *shelf;             /* banks and gates kept between calls; NULL: none */
     cgam_row_names
         *names;   /* of the bank, once requested; the call owns them. NULL if the shelf owns them */
-    bool streams; /* whoever prints the document can make its longest list item by item */
+    bool streams; /* the code that prints the document can make its longest list item by item */
     cgam_late late; /* that list, if the verb left one; until cgam_call_end */
     FILE *out;      /* where a verb that keeps running may print that it has begun; NULL: nowhere */
     FILE *

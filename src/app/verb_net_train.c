@@ -122,7 +122,7 @@ static cgam_status open_rows(cgam_env *env, const char *option, const char *path
     return status;
 }
 
-/* Numbers of a text, one a line. */
+/* Numbers of a text, one per line. */
 static cgam_status parse_labels(cgam_env *env, const char *path, const cgam_file *text, int64_t n,
                                 int64_t *out)
 {

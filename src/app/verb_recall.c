@@ -561,7 +561,7 @@ static void free_late(void *of)
     cgam_free(env, j);
 }
 
-/* Leaves the results to whoever prints the document: as a tree they would take some 6 KB each. */
+/* Leaves the results to the code that prints the document: as a tree they would take some 6 KB each. */
 static cgam_status leave_results(const job *j)
 {
     job *left;

@@ -37,7 +37,7 @@
 typedef enum cgam_input {
     CGAM_INPUT_NONE,
     CGAM_INPUT_NUMBERS, /* an array */
-    CGAM_INPUT_ROWS,    /* an array of row numbers or booleans, or names, one a line */
+    CGAM_INPUT_ROWS,    /* an array of row numbers or booleans, or names, one per line */
     CGAM_INPUT_VECTORS, /* likewise, or sums of the bank's memories, "rows:.." */
     CGAM_INPUT_BANK,
     CGAM_INPUT_STORE,

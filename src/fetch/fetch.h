@@ -2,7 +2,7 @@
  *
  * The cache is $XDG_CACHE_HOME/cgam, else $HOME/.cache/cgam. What is complete and checked appears
  * there under its own name by a rename; a download that was cut short leaves what it had in
- * cgam/fetch.., and the next one goes on from there. Processes that fetch the same take turns. */
+ * cgam/fetch.., and the next one resumes. Processes that fetch the same take turns. */
 #ifndef CGAM_SRC_FETCH_FETCH_H
 #define CGAM_SRC_FETCH_FETCH_H
 
@@ -15,7 +15,7 @@ typedef struct cgam_lm_fetched {
 } cgam_lm_fetched;
 
 /* Brings libllama and the default model into the cache through npm, checked by digest. Does
- * nothing for what is there. progress NULL = silence. */
+ * nothing if the files exist. progress NULL = silence. */
 CGAM_NODISCARD cgam_status cgam_lm_fetch(cgam_env *env, const cgam_progress *progress,
                                          cgam_lm_fetched *out);
 

@@ -33,7 +33,7 @@ static void (*say_last)(const char *words);
 
 void cgam_llama_last_words(void (*say)(const char *words)) { say_last = say; }
 
-/* "FILE:LINE: GGML_ASSERT(..) failed", and perhaps more lines: without the folders of whoever built it. */
+/* "FILE:LINE: GGML_ASSERT(..) failed", and perhaps more lines: without the folders of the build machine. */
 static void on_abort(const char *text)
 {
     char words[256];

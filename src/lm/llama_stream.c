@@ -59,7 +59,7 @@ static cgam_status open_llama(cgam_stream *s, const cgam_lm_prompt *prompts)
 {
     cgam_lm_observe_opts o = cgam_lm_observe_opts_default();
     cgam_running r = running_of(s, prompts, &o);
-    /* they go together whatever their size */
+    /* they run together, whatever their size */
     cgam_status status = cgam_packing_new(&r, INT64_MAX, s->count, false, &r.packing);
     if (status != CGAM_OK) return status;
     const cgam_packing *p = &r.packing;

@@ -37,7 +37,7 @@ cgam_status cgam_bank_settle(cgam_bank *bank, const cgam_bank_opts *opts, const 
 cgam_status cgam_bank_finish(cgam_bank *bank, const cgam_bank_opts *opts, const char *name);
 /* Fails if a bank cannot have this shape. */
 cgam_status cgam_bank_shape(cgam_env *env, const char *name, int64_t n, int64_t d);
-/* Reads names, one a line, of the rows number[..] of `whole` (NULL: of all rows in order). */
+/* Reads names, one per line, of the rows number[..] of `whole` (NULL: of all rows in order). */
 cgam_status cgam_row_names_read(cgam_env *env, const char *name, const void *text, size_t size,
                                 const int64_t *number, int64_t whole, cgam_row_names **out);
 /* bank_ranks.c. cgam_bank_gather makes one bank of the rows that each rank gives. The other function keeps this
@@ -72,7 +72,7 @@ CGAM_NODISCARD cgam_status cgam_row_names_new(cgam_env *env, const char *text, s
                                               cgam_row_names **out);
 int64_t cgam_row_names_count(const cgam_row_names *names);
 /* Reads a mask for n rows: a .npy of booleans [n], or of integers that are row numbers. Any other file holds names,
- * one a line, each of which must be in `names` (NULL: names are not allowed). Gives *out; free it with
+ * one per line, each of which must be in `names` (NULL: names are not allowed). Gives *out; free it with
  * cgam_mask_free. */
 CGAM_NODISCARD cgam_status cgam_mask_load(cgam_env *env, const char *path, int64_t n,
                                           const cgam_row_names *names, uint64_t **out);

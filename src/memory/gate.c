@@ -310,7 +310,7 @@ cgam_status cgam_gate_new(const cgam_bank *bank, double alpha, const cgam_gate_o
     if (status != CGAM_OK) goto fail;
     if (gate->info.regime == CGAM_CRITICAL && gate->A && !gate->one_pass &&
         (cgam_dplr_dense(gate->A) || bank->info.equal_norms)) {
-        /* solves with factors of a singular matrix return noise; its modes tell which right sides have a solution */
+        /* solves with factors of a singular matrix return noise; its modes show which right sides have a solution */
         status = cgam_spectrum_new(bank, &gate->critical_modes);
         if (status != CGAM_OK) goto fail;
     }

@@ -5,7 +5,7 @@
  *   number        I64 [live]       which memories they are, ascending; absent: 0, 1, ...
  *   sketch.rows   I8  [live, d]    num/sketch.h, with sketch.scale F32 [live, blocks], sketch.hat and
  *                                  sketch.rest F32 [live]
- *   names         U8               one a line, in the order of the rows
+ *   names         U8               one per line, in the order of the rows
  *   columnK.*     columns of the rows: columns.h
  *   twins.begin   I64, twins.member I64: families of equal memories (twins.h); absent: none
  *   gateK.*       A(alpha) of the K-th alpha: num/dplr.h, "kept"

@@ -109,7 +109,7 @@ static cgam_status apply_reflectors(tridiagonal *t, int64_t count, double *X)
     return status;
 }
 
-/* All eigenvalues of T into d, and its vectors, one a row of V [n, n]. */
+/* All eigenvalues of T into d, and its vectors, one per row of V [n, n]. */
 static cgam_status decompose(tridiagonal *t, double *V)
 {
     const lapack_int n = t->n;

@@ -9,7 +9,7 @@
 
 /* Matrices are [n, n], column-major with the upper triangle given: the lower triangle by rows. All are overwritten. */
 
-/* All eigenvalues, ascending; with `vectors` A becomes the eigenvectors, one a row. CGAM_E_VALUE if an entry is not finite. */
+/* All eigenvalues, ascending; with `vectors` A becomes the eigenvectors, one per row. CGAM_E_VALUE if an entry is not finite. */
 cgam_status cgam_eigen_all(cgam_env *env, int64_t n, bool vectors, double *A, double *values);
 /* The eigenvalues of ranks from .. to, counted from 0 in ascending order, and their vectors [to - from + 1, n]. */
 cgam_status cgam_eigen_some(cgam_env *env, int64_t n, int64_t from, int64_t to, double *A,

@@ -291,7 +291,7 @@ static void run_exchange(cgam_exchange *exchange)
     cgam_stop_set(NULL);
     cgam_call_end(&call); /* before the answer: it may hold much */
     pthread_mutex_lock(&server->work_lock);
-    server->unanswered--; /* whoever has the answer may send the next request */
+    server->unanswered--; /* a client that has the answer may send the next request */
     pthread_mutex_unlock(&server->work_lock);
     if (status == CGAM_OK) set_answer(exchange, MHD_HTTP_OK, call.negative, text, size);
     else set_error(exchange, status, &request);

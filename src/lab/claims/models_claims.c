@@ -1,7 +1,7 @@
 /* models_claims.c: what the paper says about language models, decided on the studies' own data, and on their nulls.
  *
  * A claim is tested on every study that can speak to it, at 1%. It holds on a study where its test passes with 50
- * queries or more and none of its nulls, put in the place of what the claim is about, passes too. It does not hold
+ * queries or more and none of its nulls, put in place of what the claim is about, passes too. It does not hold
  * on a study that shows the opposite; otherwise it is not decided there. It holds where it does on all studies, "on" those
  * where it does, and does not hold where it holds on none and some show the opposite. */
 #include "lab/claims/models_claims.h"

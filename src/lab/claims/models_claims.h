@@ -8,7 +8,7 @@
 #include "lab/document.h"
 
 /* What a claim's own answers or contexts are compared with. A null carries nothing of what the claim is about: it is
- * put in the place of the claim's own, which takes its place here, and must not pass. */
+ * put in place of the claim's own, and must not pass. */
 typedef struct rival {
     const char *path, *name;
     bool null;
@@ -28,7 +28,7 @@ typedef struct question {
     const json_t *draw[CGAM_DRAWS_MAX]; /* documents by part; the first is the one shown */
     bool shared;
     const subject *of;
-    const rival *null; /* in the place of the claim's own; NULL: the claim itself */
+    const rival *null; /* in place of the claim's own; NULL: the claim itself */
 } question;
 
 typedef struct claim_row {

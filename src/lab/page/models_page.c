@@ -1,4 +1,4 @@
-/* models_page.c: the section on language models, and how it gets into a page that is there.
+/* models_page.c: the section on language models, and how it gets into an existing page.
  *
  * A page holds two pieces between marks, its part of the claims and the section itself. A study
  * that is run later replaces what is between the marks, so the synthetic studies need not be run
@@ -132,7 +132,7 @@ cgam_status cgam_models_html(FILE *to, cgam_env *env, const char *folder, const 
     return status;
 }
 
-/* ---- Into a page that is there ----------------------------------------------------------- */
+/* ---- Into an existing page ----------------------------------------------------------- */
 /* The position of a text in [from, end), or NULL. */
 static const char *find(const char *from, const char *end, const char *text)
 {

@@ -6,7 +6,7 @@
  *   both     dot over fresh rows and sum over stale ones, step by step in turns
  *   scaled   a row widened, times a factor
  *   to_f32   a row in f32
- *   largest  max x[i], NaN passed over
+ *   largest  max x[i], ignoring NaN
  *   above    how many |x[i]| are above a limit, or not numbers
  *   softmax  e[i] = exp(beta (r[i] - top)) and the sums of a softmax
  *

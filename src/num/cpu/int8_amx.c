@@ -31,7 +31,7 @@ enum {
     PARTY = 4, /* tiles of vectors that go side by side, or half as many */
     BAND = CGAM_INT8_TILE,
     PAGE = 4096,
-    NEAR = 32 * PAGE, /* bytes of rows that go together */
+    NEAR = 32 * PAGE, /* bytes of rows processed together */
     BEGINNING = 4     /* lines of a row of a page or more that are fetched by hand */
 };
 

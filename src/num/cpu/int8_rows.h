@@ -180,7 +180,7 @@ INLINE void rows_wide(int rows, const int8_t *row, const float *scale, int64_t d
     }
 }
 
-/* How far: rows that go together fetch those that come next. */
+/* How far: rows processed together fetch those that come next. */
 INLINE int64_t ahead_of(int64_t d)
 {
     if (TOGETHER > 1) return TOGETHER * d > AHEAD_SHORT ? TOGETHER * d : AHEAD_SHORT;

@@ -115,7 +115,7 @@ export const recall = {
         lambda.marks([{ value: m.lambda_unique_max, text: "up to here one answer, proved", short: "unique" }]);
         beta.marks([{ value: m.beta_unique_max, text: "up to here one answer, proved", short: "unique" }]);
         place.dataset.marks = JSON.stringify(m);
-      } catch { /* the recall tells what is wrong */ }
+      } catch { /* the recall reports the error */ }
     });
     function move(changes = {}) {
       state.set(changes);
