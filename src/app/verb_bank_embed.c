@@ -9,7 +9,7 @@
 
 static const cgam_param params[] = {
     CGAM_PARAM_TEXT("texts", "FILE",
-                    "texts, one a line, or JSON lines with \"prompt\"; - for standard input",
+                    "texts, one per line, or JSON lines with \"prompt\"; - for standard input",
                     .required = true, .input = CGAM_INPUT_TEXT),
     CGAM_PARAM_LM_MODEL,
     CGAM_PARAM_EMBED_LAYER,
