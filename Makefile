@@ -89,6 +89,7 @@ nightly_asan:
 	@$(configure_asan)
 	@$(compile) $(BUILD)/asan -j $(JOBS) --target all nightly
 	@CGAM_ROW="Tests under ASan and UBSan" $(run_tests) $(BUILD)/asan
+	@CGAM=$(CGAM_BUILD)/asan/cgam CGAM_BUILD=$(CGAM_BUILD)/asan CGAM_SANITIZE=address CGAM_SRC=$(CURDIR) /usr/bin/python3 -B tests/serve/long_run.py 50
 
 fuzz: ## libFuzzer on every reader, FUZZ_SECONDS=60 each; FUZZ=fast for numbers of inputs (tools/fuzz)
 	@[ "$(DEPS)" != tools/deps ] || tools/deps check
