@@ -1,4 +1,4 @@
-/* limits.h: what a CPU can do at best, to measure recall against. */
+/* limits.h: the best rates of a CPU, to compare recall with. */
 #ifndef CGAM_BENCH_LIMITS_H
 #define CGAM_BENCH_LIMITS_H
 

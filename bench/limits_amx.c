@@ -1,4 +1,4 @@
-/* limits_amx.c: what a tile unit does when it waits for nothing. */
+/* limits_amx.c: the rate of a tile unit that never waits for data. */
 #include "bench/limits.h"
 
 #if defined(__x86_64__)

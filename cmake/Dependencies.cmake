@@ -1,4 +1,4 @@
-# What the library stands on. tools/deps installs it all on Debian.
+# The dependencies of the library. tools/deps installs them on Debian.
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)

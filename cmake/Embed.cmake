@@ -1,7 +1,7 @@
 # Files that become part of the program, as a table of arrays (src/lab/embedded.h). Written when the
-# build is configured, which a change of any of them brings about. src/serve/page is what the server
+# build is configured; a change of any of them reconfigures it. src/serve/page is what the server
 # shows: index.html at /, every other file under its own name, with a type by its ending (answer.c);
-# its modules go as one, main.js.
+# its modules are bundled as main.js.
 include(Bundle)
 file(GLOB embedded_files CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/src"
   src/app/completion/* src/app/about/*.txt src/app/text/*.txt src/lab/language/shipped/*

@@ -1,4 +1,4 @@
-# What `make install` puts where. Nothing installed holds the prefix, so a tree can be moved.
+# Where `make install` puts each file. No installed file contains the prefix, so a tree can be moved.
 include(CMakePackageConfigHelpers)
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/cgam")
 
@@ -31,7 +31,7 @@ if(TARGET wheel)
           USE_SOURCE_PERMISSIONS PATTERN "__pycache__" EXCLUDE)
 endif()
 
-# Documents lie to each other as in the tree, so that links between them hold.
+# Documents keep their relative places, so that links between them work.
 install(FILES README.md CHANGELOG.md LICENSE CITATION.cff DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 install(DIRECTORY docs examples DESTINATION "${CMAKE_INSTALL_DOCDIR}" FILES_MATCHING
         PATTERN "*.md" PATTERN "*.json" PATTERN "*.jsonl" PATTERN "*.png" PATTERN "*.svg" PATTERN "examples/*.c" PATTERN "mpi/*.c" PATTERN "*.ipynb" PATTERN "gallery.py" PATTERN "hamux_numbers.py")

@@ -12,7 +12,7 @@
 #define CGAM_PARAM_EMBED_LAYER                                                                     \
     CGAM_PARAM_INT(                                                                                \
         "layer", "L", NULL, 0, 9e15,                                                               \
-        "texts: the block whose states are taken, 0 the embedding; the last if not given")
+        "texts: the block whose states are used, 0 is the embedding; default: the last")
 #define CGAM_PARAM_EMBED_POOL                                                                      \
     CGAM_PARAM_CHOICE("pool", "last|mean", "mean",                                                 \
                       "texts: the state of the last token, or the mean of all but the beginning "  \

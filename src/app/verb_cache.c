@@ -21,7 +21,7 @@ static const cgam_param params_put[] = {
     CGAM_PARAM_TEXT("value", "TEXT", "the answer to keep", .required = true),
     TENANT("whom the entry belongs to; get finds entries of the same tenant only"),
     CGAM_PARAM_REAL("ttl", "S", NULL, CGAM_ABOVE_0, 1e15,
-                    "seconds that the entry lives; forever if not given"),
+                    "seconds until the entry expires; default: never"),
     CGAM_PARAMS_CACHE_MODEL,
     NOW,
     CGAM_PARAM_END,
@@ -31,7 +31,7 @@ static const cgam_param params_get[] = {
     CGAM_PARAM_KEY(true, KEY_HELP),
     TENANT("whose entries are searched; entries of others have no influence"),
     CGAM_PARAM_REAL("threshold", "X", NULL, -1, 1,
-                    "the least cosine that is a hit; if not given the one of cache calibrate, "
+                    "the least cosine that is a hit; default: that of cache calibrate, "
                     "else 0.9"),
     CGAM_PARAM_BETA("20"),
     CGAM_PARAMS_CACHE_MODEL,

@@ -1,5 +1,5 @@
-/* The studies have an engine of their own (SIMD lanes over many small banks, lab/synthetic/lanes.h), and so
- * has the lens (products in f32 over a vocabulary, lm/lens.c). What they give is done again, number by
+/* The studies have their own engine (SIMD lanes over many small banks, lab/synthetic/lanes.h), and so
+ * does the lens (products in f32 over a vocabulary, lm/lens.c). Their results are recomputed, number by
  * number, by cgam_recall and by the fold finder, which share no code with them. */
 #define ENV_THREADS 0
 #include "lab/synthetic/study.h"

@@ -1,4 +1,4 @@
-/* What a recall must not notice: the order of the memories, a rotation of their space, and changes of
+/* A recall must not depend on the order of the memories, a rotation of their space, or changes of
  * scale. Scales that are powers of two keep every bit. */
 #include "support/one_env.h"
 

@@ -1,5 +1,5 @@
-/* dense.h: the plain way to everything, as judge - small banks at random, n x n matrices written
- * out, solves and fixed points in long double.
+/* dense.h: plain reference computations to test against: small random banks, explicit n x n matrices,
+ * solves and fixed points in long double.
  *
  * Arrays come from one heap that dense_reset empties, so tests need not free them. Matrices are by
  * rows. */

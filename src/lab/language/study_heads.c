@@ -2,7 +2,7 @@
  *
  * a_lh is what head h of block l puts into the output projection at the last token, m_lh its mean over the even
  * queries' prompts with demonstrations. With p_i the probability of query i's answer in its prompt with flipped
- * demonstrations, and p_i(lh) the same with m_lh in the place of a_lh,
+ * demonstrations, and p_i(lh) the same with m_lh in place of a_lh,
  *
  *     effect_lh = mean over even i of p_i(lh) - p_i.
  *
