@@ -87,8 +87,9 @@ cgam_status cgam_lm_embed(cgam_lm *lm, int64_t count, const char *const *texts,
     for (int64_t i = 0; i < count && status == CGAM_OK; i++)
         status = tokenize(&e, i, texts[i], o.pool);
     if (status == CGAM_OK) status = run_texts(&e, &o, layer);
-    for (int64_t k = 0; k < count * e.width && status == CGAM_OK; k++)
-        out[k] = (float)(e.sum[k] / (double)e.seen[k / e.width]);
+    for (int64_t i = 0; i < count && status == CGAM_OK; i++)
+        for (int64_t k = i * e.width; k < (i + 1) * e.width; k++)
+            out[k] = (float)(e.sum[k] / (double)e.seen[i]);
     for (int64_t i = 0; e.tokens && i < count; i++) cgam_lm_tokens_free(lm, e.tokens[i]);
     cgam_free_all(env, e.tokens, e.prompt, e.from, e.seen, e.sum);
     return status;

@@ -60,7 +60,7 @@ static cgam_status read_entries(cgam_semcache *c)
 {
     int64_t rows[2] = {c->info.n, -1}, begin = 3 * c->info.n + 1, bytes = -1;
     int64_t times[2] = {c->info.n, 2};
-    const void *at;
+    const void *at = NULL;
     cgam_status status = find_part(c, "rows", "F32", 2, rows, &at);
     c->rows = at;
     c->info.d = rows[1];
