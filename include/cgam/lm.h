@@ -220,7 +220,12 @@ typedef struct cgam_lm_generate_opts {
     uint64_t seed;           /* default 0 */
     const char *const *stop; /* [stop_count] words that end a text; the text is cut before them */
     int64_t stop_count;
-    cgam_lm_edits edits; /* of every prompt; default none */
+    /* A context c [width] whose scores go through the gate operator over the unembedding's rows at every token: scores +
+     * lambda A(alpha)^-1 Z c', c' = c times the final norm's weights, divided by what the state is divided by.
+     * default NULL: none; lambda 0 changes no bit */
+    const float *gate;
+    double gate_alpha, gate_lambda; /* default 0, 1 */
+    cgam_lm_edits edits;            /* of every prompt; default none */
     const cgam_lm_edits
         *edits_each; /* [count prompts] edits of each prompt, applied after `edits`; NULL: none */
     /* Called with each token as it is drawn, in the order of the prompts; may be NULL. `text` holds the

@@ -11,6 +11,10 @@ static const cgam_param params[] = {
     CGAM_PARAM_TEXT("system", "TEXT", "system message before it; implies --chat"),
     CGAM_PARAM_LM_VECTORS,
     CGAM_PARAM_LM_EDIT,
+    CGAM_PARAM_TEXT("gate", "FILE[:ROW]",
+                    "context vector (.npy) whose scores are added at every token, through the gate "
+                    "operator over the vocabulary",
+                    .input = CGAM_INPUT_NUMBERS),
     CGAM_ROWS_OF(cgam_lm_generate_opts_rows),
     CGAM_PARAM_END,
 };
@@ -83,11 +87,31 @@ static void put_text(cgam_call *call, const cgam_lm *lm, const cgam_lm_text *tex
     if (call->live) cgam_json_put_bool(call->doc, "shown", true);
 }
 
+/* The vector of --gate, read as that of an edit after the last layer; *set owns it. */
+static cgam_status read_gate(cgam_call *call, cgam_lm *lm, cgam_edit_set **set,
+                             cgam_lm_generate_opts *o)
+{
+    char word[CGAM_PATH_ROOM + 64];
+    const char *file = cgam_args_text(call->args, "gate");
+    *set = NULL;
+    if (!file &&
+        (cgam_args_given(call->args, "gate-alpha") || cgam_args_given(call->args, "gate-lambda")))
+        return cgam_fail(call->env, CGAM_E_ARG, "gate-alpha and gate-lambda require gate");
+    if (!file) return CGAM_OK;
+    if (snprintf(word, sizeof word, "%lld:add:all:1:%s", (long long)cgam_lm_describe(lm).layers,
+                 file) >= (int)sizeof word)
+        return cgam_fail(call->env, CGAM_E_ARG, "gate: the name of the file is too long");
+    cgam_status status = cgam_edit_set_new(lm, set);
+    if (status == CGAM_OK) status = cgam_edit_set_word(*set, word);
+    if (status == CGAM_OK) o->gate = cgam_edit_set_edits(*set).edit[0].vector;
+    return status;
+}
+
 static cgam_status generate(cgam_call *call, cgam_lm *lm, cgam_lm_generate_opts *o)
 {
     const cgam_args *args = call->args;
     const char *system = cgam_args_text(args, "system");
-    cgam_edit_set *set = NULL;
+    cgam_edit_set *set = NULL, *gate = NULL;
     stops stop;
     int32_t *tokens = NULL;
     int64_t count = 0;
@@ -95,6 +119,7 @@ static cgam_status generate(cgam_call *call, cgam_lm *lm, cgam_lm_generate_opts 
     cgam_status status = read_stops(call, &stop);
     o->stop = (const char *const *)stop.word;
     o->stop_count = stop.count;
+    if (status == CGAM_OK) status = read_gate(call, lm, &gate, o);
     if (status == CGAM_OK) status = cgam_lm_edit_set(call, lm, &set);
     if (status == CGAM_OK) {
         o->edits = cgam_edit_set_edits(set);
@@ -111,6 +136,7 @@ static cgam_status generate(cgam_call *call, cgam_lm *lm, cgam_lm_generate_opts 
     cgam_lm_texts_free(lm, 1, &text);
     cgam_lm_tokens_free(lm, tokens);
     cgam_edit_set_free(set);
+    cgam_edit_set_free(gate);
     stops_free(call->env, &stop);
     return status;
 }

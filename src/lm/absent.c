@@ -77,6 +77,7 @@ cgam_status cgam_stream_open(cgam_lm *lm, const cgam_stream_opts *opts, cgam_str
 
 void cgam_stream_close(cgam_stream *stream) {}
 const float *cgam_stream_scores(const cgam_stream *stream, int64_t i) { return NULL; }
+const float *cgam_stream_state(const cgam_stream *stream, int64_t i) { return NULL; }
 
 cgam_status cgam_stream_step(cgam_stream *stream, const int32_t *tokens, const bool *alive)
 {

@@ -2,13 +2,19 @@
  *
  * p = softmax(scores / temperature), cut to the smallest set of most probable words with total probability top_p
  * (Holtzman et al. 2020). The numbers reported for a token are those of softmax(scores) itself. Text i
- * draws from stream i of the seed, so it does not depend on the texts generated beside it. */
+ * draws from stream i of the seed, so it does not depend on the texts generated beside it.
+ *
+ * With a gate scores are Z q + lambda A^-1 Z c / s: q is the state through the final norm, s what it is divided by there, and c the
+ * context through the norm's weights. A^-1 Z c is the same at every token, so it is computed once. At alpha = 0 and for the root
+ * mean square norm these are the scores of h + lambda c, to a positive factor. */
 #include "base/alloc.h"
 #include "base/rng.h"
+#include "lm/lens.h"
 #include "lm/model.h"
 #include "lm/scores.h"
 #include "lm/stream.h"
 
+#include <cgam/gate.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +23,7 @@ const char *const cgam_lm_stop_words[] = {"eos", "length", "word", "interrupt", 
 
 cgam_lm_generate_opts cgam_lm_generate_opts_default(void)
 {
-    return (cgam_lm_generate_opts){.max_tokens = 64, .top_p = 1};
+    return (cgam_lm_generate_opts){.max_tokens = 64, .top_p = 1, .gate_lambda = 1};
 }
 
 void cgam_lm_texts_free(cgam_lm *lm, int64_t count, cgam_lm_text *texts)
@@ -50,7 +56,46 @@ typedef struct generation {
     const cgam_lm_generate_opts *o;
     int64_t vocab;
     likely *sorted; /* [vocab] */
+    const cgam_lens *lens;
+    double *push;  /* [vocab] A^-1 Z c; NULL: no gate */
+    double *state; /* [width] a state through the norm */
+    float *gated;  /* [vocab] scores under the gate */
 } generation;
+
+/* ---- The gate ----------------------------------------------------------------------------- */
+static cgam_status open_gate(generation *g)
+{
+    const cgam_lm_generate_opts *o = g->o;
+    cgam_bank *bank = NULL;
+    cgam_gate *gate = NULL;
+    if (!o->gate || o->gate_lambda == 0) return CGAM_OK;
+    cgam_status status = cgam_lm_lens(g->lm, &g->lens);
+    if (status == CGAM_OK && !cgam_lens_has_norm(g->lens))
+        status = cgam_fail(g->env, CGAM_E_UNSUPPORTED,
+                           "gate: this model's scores are not those of its unembedding");
+    if (status == CGAM_OK)
+        status = cgam_alloc_all(g->env, "a gate", CGAM_ARRAY(g->push, g->vocab),
+                                CGAM_ARRAY(g->gated, g->vocab),
+                                CGAM_ARRAY(g->state, cgam_lm_describe(g->lm).width));
+    if (status == CGAM_OK) status = cgam_lm_bank(g->lm, CGAM_LENS_RAW, CGAM_F32, &bank);
+    if (status == CGAM_OK) status = cgam_gate_new(bank, o->gate_alpha, NULL, &gate);
+    if (status == CGAM_OK) {
+        cgam_lens_state(g->lens, CGAM_LENS_GAIN, o->gate, g->state);
+        status = cgam_gate_solve_range(gate, g->state, g->push);
+    }
+    cgam_gate_free(gate);
+    cgam_bank_free(bank);
+    return status;
+}
+
+static const float *through_gate(const generation *g, const float *scores, const float *h)
+{
+    if (!g->push) return scores;
+    double factor = g->o->gate_lambda / cgam_lens_state(g->lens, CGAM_LENS_NORM, h, g->state);
+    for (int64_t k = 0; k < g->vocab; k++)
+        g->gated[k] = (float)((double)scores[k] + factor * g->push[k]);
+    return g->gated;
+}
 
 /* ---- Drawing ------------------------------------------------------------------------------ */
 static int most_likely_first(const void *a, const void *b)
@@ -204,7 +249,9 @@ static cgam_status write_group(const generation *g, int64_t first, const cgam_st
         any = false;
         for (int64_t i = 0; i < so->count && status == CGAM_OK; i++)
             if (w[i].alive)
-                status = advance_text(g, &w[i], first + i, cgam_stream_scores(stream, i));
+                status = advance_text(g, &w[i], first + i,
+                                      through_gate(g, cgam_stream_scores(stream, i),
+                                                   g->push ? cgam_stream_state(stream, i) : NULL));
         for (int64_t i = 0; i < so->count; i++) {
             alive[i] = w[i].alive;
             tokens[i] = w[i].next;
@@ -243,6 +290,10 @@ static cgam_status check_opts(cgam_env *env, const cgam_lm_generate_opts *o)
                          o->temperature);
     if (!(o->top_p > 0 && o->top_p <= 1))
         return cgam_fail(env, CGAM_E_ARG, "top-p is %g, it must be in (0, 1]", o->top_p);
+    if (!(o->gate_alpha >= 0) || !isfinite(o->gate_alpha) || !isfinite(o->gate_lambda))
+        return cgam_fail(env, CGAM_E_ARG,
+                         "gate: alpha is %g and lambda %g; alpha must be 0 or more, both finite",
+                         o->gate_alpha, o->gate_lambda);
     for (int64_t i = 0; i < o->stop_count; i++)
         if (!o->stop[i] || !o->stop[i][0])
             return cgam_fail(env, CGAM_E_ARG, "stop: the text is empty");
@@ -263,6 +314,7 @@ cgam_status cgam_lm_generate(cgam_lm *lm, int64_t count, const cgam_lm_prompt *p
     writing w[CGAM_STREAMS_MAX];
     g.sorted = cgam_alloc(env, (size_t)g.vocab, sizeof *g.sorted);
     if (!g.sorted) return cgam_fail_nomem(env, "scores");
+    status = open_gate(&g);
     for (int64_t i = 0; i < count; i++)
         longest = prompts[i].count > longest ? prompts[i].count : longest;
     for (int64_t first = 0, n; first < count && status == CGAM_OK; first += n) {
@@ -280,9 +332,10 @@ cgam_status cgam_lm_generate(cgam_lm *lm, int64_t count, const cgam_lm_prompt *p
                                .prompts = prompts + first,
                                .more = more,
                                .edits = o.edits,
-                               .edits_each = o.edits_each ? o.edits_each + first : NULL};
+                               .edits_each = o.edits_each ? o.edits_each + first : NULL,
+                               .states = g.push != NULL};
         if (status == CGAM_OK) status = write_group(&g, first, &so, w);
     }
-    cgam_free(env, g.sorted);
+    cgam_free_all(env, g.sorted, g.push, g.state, g.gated);
     return status;
 }

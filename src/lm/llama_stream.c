@@ -10,6 +10,7 @@ struct cgam_stream {
     int64_t count, more;
     int64_t *length;   /* [count] tokens so far */
     float *scores;     /* [count, vocab] */
+    float *states;     /* [count, width] after the last layer; NULL: not kept */
     float *made;       /* the same in the order of a batch; the plain pass alone */
     int32_t *sequence; /* [count] libllama's sequence of each text; 0 is the shared prefix */
     cgam_edit_plan plan;
@@ -25,12 +26,23 @@ void cgam_stream_close(cgam_stream *s)
     if (s->opened && s->exact) cgam_exact_free(&s->pass);
     if (s->opened && !s->exact) cgam_decoder_close(&s->decoder);
     cgam_edit_plan_clear(env, &s->plan);
-    cgam_free_all(env, s->length, s->scores, s->made, s->sequence, s);
+    cgam_free_all(env, s->length, s->scores, s->states, s->made, s->sequence, s);
 }
 
 const float *cgam_stream_scores(const cgam_stream *s, int64_t i)
 {
     return s->scores + i * s->lm->info.vocab;
+}
+
+const float *cgam_stream_state(const cgam_stream *s, int64_t i)
+{
+    return s->states + i * s->lm->info.width;
+}
+
+static void keep_state(cgam_stream *s, int64_t text, const float *state)
+{
+    int64_t d = s->lm->info.width;
+    if (s->states) memcpy(s->states + text * d, state, (size_t)d * sizeof *state);
 }
 
 /* ---- libllama ----------------------------------------------------------------------------- */
@@ -41,8 +53,9 @@ static cgam_status copy_scores_of_piece(void *user, cgam_decoder *d)
     for (int64_t k = 0; k < d->outputs && d->wanted; k++) {
         const float *scores = cgam_decoder_scores(d, k);
         if (!scores) return cgam_fail(s->lm->env, CGAM_E_INTERNAL, "libllama returned no scores");
-        memcpy(s->scores + d->row[d->from + d->output[k]].prompt * vocab, scores,
-               (size_t)vocab * sizeof *scores);
+        int64_t text = d->row[d->from + d->output[k]].prompt;
+        memcpy(s->scores + text * vocab, scores, (size_t)vocab * sizeof *scores);
+        if (s->states) keep_state(s, text, d->states + k * s->lm->info.width);
     }
     return CGAM_OK;
 }
@@ -66,6 +79,8 @@ static cgam_status open_llama(cgam_stream *s, const cgam_lm_prompt *prompts)
     cgam_decoder_opts d = {.capacity = p->batch_tokens,
                            .cells = p->batch_tokens + p->shared + s->count * s->more,
                            .sequences = s->count + 1,
+                           .layers = &s->lm->info.layers, /* the last */
+                           .layers_count = s->states ? 1 : 0,
                            .scores = true,
                            .plan = &s->plan};
     for (int64_t i = 0; i < s->count; i++) s->sequence[p->order[i]] = (int32_t)i + 1;
@@ -100,6 +115,8 @@ static cgam_status run_exact(cgam_stream *s)
         rows[n++] = p->segment[g].begin + p->segment[g].count - 1;
     }
     if (status == CGAM_OK) status = cgam_exact_scores(p, n, rows, s->made);
+    for (int64_t i = 0; i < n && status == CGAM_OK; i++)
+        keep_state(s, text[i], p->x + rows[i] * p->s.width);
     for (int64_t i = 0; i < n && status == CGAM_OK; i++)
         memcpy(s->scores + text[i] * vocab, s->made + i * vocab, (size_t)vocab * sizeof *s->scores);
     p->tokens = p->segments = 0;
@@ -152,6 +169,8 @@ cgam_status cgam_stream_open(cgam_lm *lm, const cgam_stream_opts *o, cgam_stream
                                         CGAM_ARRAY(s->sequence, o->count));
     if (status == CGAM_OK && o->exact)
         status = cgam_alloc_all(env, "texts", CGAM_ARRAY(s->made, o->count * lm->info.vocab));
+    if (status == CGAM_OK && o->states)
+        status = cgam_alloc_all(env, "texts", CGAM_ARRAY(s->states, o->count * lm->info.width));
     if (status == CGAM_OK) status = cgam_prompts_check(lm, o->count, o->prompts);
     for (int64_t i = 0; i < o->count && status == CGAM_OK; i++) s->length[i] = o->prompts[i].count;
     if (status == CGAM_OK)

@@ -13,6 +13,7 @@ typedef struct cgam_stream_opts {
     int64_t more;                  /* tokens that may follow each */
     cgam_lm_edits edits;
     const cgam_lm_edits *edits_each;
+    bool states; /* keep the state after the last layer */
 } cgam_stream_opts;
 enum { CGAM_STREAMS_MAX = 32 };
 
@@ -22,6 +23,8 @@ CGAM_NODISCARD cgam_status cgam_stream_open(cgam_lm *lm, const cgam_stream_opts 
 void cgam_stream_close(cgam_stream *stream); /* NULL is fine */
 /* The scores [vocab] of the next token of text i. The stream owns them; valid until the next step. */
 const float *cgam_stream_scores(const cgam_stream *stream, int64_t i);
+/* The state [width] that these are made of; only with opts->states. */
+const float *cgam_stream_state(const cgam_stream *stream, int64_t i);
 /* Appends tokens[i] to every text i with alive[i], and runs it. */
 CGAM_NODISCARD cgam_status cgam_stream_step(cgam_stream *stream, const int32_t *tokens,
                                             const bool *alive);
