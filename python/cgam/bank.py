@@ -1,7 +1,8 @@
 """Banks of memories and plans of recall."""
 import dataclasses
 import os
-from typing import Any, Dict, Optional, Sequence, Tuple, Union
+import tempfile
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -21,30 +22,38 @@ class Plan:
 
     Made by `Bank.plan`. Threads may share it."""
 
-    __slots__ = ("bank", "names", "_handle", "_dc", "_n", "_top", "__weakref__")
+    __slots__ = ("bank", "names", "_handle", "_dc", "_n", "_top", "_metric", "_min_p", "__weakref__")
 
     bank: "Bank"
     _handle: Any
     _n: int
 
     def __init__(self, bank: "Bank", mode: Optional[str] = None, *, projection: Any = None,
-                 gate_weights: Any = None, top: Optional[int] = None, only: Any = None, names: Any = None,
-                 **options: Any) -> None:
-        self.names: Optional[Sequence[str]] = _names(names, bank.n)
+                 gate_weights: Any = None, top: Optional[int] = None, only: Any = None, except_: Any = None,
+                 where: Optional[str] = None, columns: Any = None, names: Any = None, min_p: float = 0,
+                 metric: str = "dot", **options: Any) -> None:
+        self.names: Optional[Sequence[str]] = bank.names if names is True else _names(names, bank.whole)
+        if names is True and self.names is None:
+            raise ValueError("names: the bank has no names")
+        self._min_p = float(min_p)
         among, self._n = bank._handle, bank.n
         if projection is not None:
             projection = f64(projection, "projection")
         if gate_weights is not None:
             gate_weights = f64(gate_weights, "gate_weights")
-        if only is not None:
-            keep = _mask(only, bank.n, self.names)
-            among, self._n = _core.bank_only(among, _bits(keep)), int(keep.sum())
-            if gate_weights is not None and gate_weights.shape[:1] == (bank.n,):
+        keep = _selected(bank, self.names, only, except_, where, columns)
+        if keep is not None:
+            among, self._n = _core.bank_only(among, _bits(keep)), 0
+            self._n = int(_core.bank_info(among)["n"])
+            if gate_weights is not None and gate_weights.shape[:1] == (bank.whole,):
                 gate_weights = np.ascontiguousarray(gate_weights[keep])
+        self._metric = None
+        if metric != "dot":
+            among = self._metric = _measured(among, mode, metric, projection, options)
         self._handle = _core.plan_new(among, mode, projection, gate_weights, options or None)
         self.bank = bank
         weights = gate_weights if projection is None else projection
-        self._dc: int = bank.d if weights is None else weights.shape[1]
+        self._dc: int = weights.shape[1] if weights is not None else bank.d if metric == "dot" else 0
         self._top: int = min(_top() if top is None else _count(top, "top"), self._n)
 
     def recall(self, query: Any, context: Any = None, *, target: Any = None, top: Optional[int] = None,
@@ -61,6 +70,8 @@ class Plan:
         if context is not None:
             context = f64(context, "context")
         k = self._top if top is None else min(_count(top, "top"), self._n)
+        if self._metric is not None:
+            q = self._mapped(q, context, readout)
         if q.ndim != 1:
             return self._many(q, context, target, k, vectors, readout)
         if target is not None:
@@ -76,12 +87,26 @@ class Plan:
         fields["_block"] = _run(self._handle, 1, k, q, context, target, None, None, None, None,
                                 *fields.values())
         fields["_names"] = self.names
+        if self._min_p > 0:
+            fields["_min_p"] = self._min_p
         return make(fields)
+
+    def _mapped(self, q: Array, context: Optional[Array], readout: bool) -> Array:
+        """Queries whose products with the rows of the plan are the metric."""
+        if readout:
+            raise ValueError("readout requires metric dot")
+        if context is not None and self._dc == 0:
+            raise ValueError("context: with a metric it requires gate_weights (the memories, to gate as without)")
+        if q.shape[-1:] != (self.bank.d,):
+            raise ValueError(f"query: shape {q.shape}, expected ({self.bank.d},) or (B, {self.bank.d})")
+        out = _empty((*q.shape[:-1], _core.bank_info(self._metric)["d"]))
+        _core.metric_queries(self._metric, self.bank.d, q, out)
+        return out
 
     def _many(self, q: Array, c: Optional[Array], target: Any, k: int, vectors: bool,
               readout: bool) -> Recalls:
         bank = self.bank
-        if q.ndim != 2 or q.shape[1] != bank.d:
+        if q.ndim != 2 or (q.shape[1] != bank.d and self._metric is None):
             raise ValueError(f"query: shape {q.shape}, expected ({bank.d},) or (B, {bank.d})")
         B, n = q.shape[0], self._n
         if B == 0:
@@ -98,6 +123,9 @@ class Plan:
         out = _empty((B, bank.d)) if readout else None
         _run(self._handle, B, k, q, c, target, results.view(np.uint8), index, p,
                        log_p, p_all, s, r, out)
+        if self._min_p > 0:
+            low = p < self._min_p
+            index[low], p[low], log_p[low] = -1, 0, -np.inf
         return Recalls(results, index, p, log_p, p_all, s, r, out, self.names)
 
     def grad(self, query: Any, context: Any = None, *, target: Any = None, loss: Optional[str] = None, dp: Any = None,
@@ -143,6 +171,8 @@ class Plan:
         return Branch(np.frombuffer(path, PATH_DTYPE), transitions)
 
     def _one(self, query: Any, context: Any) -> Tuple[Array, Optional[Array]]:
+        if self._metric is not None:
+            raise ValueError("landscape and branch require metric dot")
         c = None if context is None else vector(context, "context", self._dc)
         return vector(query, "query", self.bank.d), c
 
@@ -179,13 +209,14 @@ class Bank:
     threads    None: shared by all banks, one per core
     """
 
-    __slots__ = ("_handle", "n", "d", "_info", "__weakref__")
+    __slots__ = ("_handle", "n", "d", "_info", "_path", "_how", "_own_names", "__weakref__")
 
     n: int  #: memories
     d: int  #: numbers of a memory
 
     def __init__(self, Z: Any, *, normalize: bool = False, dtype: Optional[str] = None,
                  copy: bool = False, threads: Optional[int] = None) -> None:
+        self._path, self._how = None, (normalize, count_threads(threads))
         rows, kind = stored(Z, "bank", dtype, copy)
         self._take(_core.bank_new(rows, kind, normalize, count_threads(threads)))
 
@@ -194,11 +225,20 @@ class Bank:
              threads: Optional[int] = None) -> "Bank":
         """Opens a bank from FILE or FILE:MEMBER, .npy, .npz, .safetensors or .csv."""
         bank = cls.__new__(cls)
-        bank._take(_core.bank_load(os.fspath(path), normalize, count_threads(threads)))
+        bank._path, bank._how = os.fspath(path), (normalize, count_threads(threads))
+        bank._reopen()
         return bank
+
+    _path: Optional[str]
+    _how: Tuple[bool, int]
+    _own_names: Union[None, bool, List[str]]
+
+    def _reopen(self) -> None:
+        self._take(_core.bank_load(self._path, *self._how))
 
     def _take(self, handle: Any) -> None:
         self._handle = handle
+        self._own_names = False  # not read yet
         self._info: Dict[str, Any] = _core.bank_info(handle)
         self.n = self._info["n"]
         self.d = self._info["d"]
@@ -241,25 +281,100 @@ class Bank:
         _core.bank_row(self._handle, i % self.n, out)
         return out
 
+    @property
+    def whole(self) -> int:
+        """Memory numbers are below this: n, and the memories that were dropped from a packed bank."""
+        return int(self._info["whole"])
+
+    @property
+    def names(self) -> Optional[List[str]]:
+        """The names in a packed bank, by memory number ("" for a dropped memory); None if it has none."""
+        if self._own_names is False:
+            self._own_names = _core.bank_names(self._handle)
+        return self._own_names  # type: ignore[return-value]
+
+    @property
+    def columns(self) -> Dict[str, str]:
+        """The columns in a packed bank: {name: "integer", "real" or "text"}."""
+        found: Dict[str, str] = _core.bank_columns(self._handle)
+        return found
+
+    def sketch(self) -> "Bank":
+        """Makes the sketch that recalls with fast=True search, once for all plans. Not while other threads use the bank."""
+        _core.bank_sketch(self._handle)
+        self._info["sketch"] = True
+        return self
+
+    def add(self, rows: Any, *, names: Any = None, columns: Any = None) -> "Bank":
+        """Appends rows (k, d) to the packed bank's file, and opens it again. Plans made before keep the old bank.
+
+        rows     an array, or a file
+        names    of the new rows, if the bank has names: a sequence, or a file with one per line
+        columns  of the new rows, if the bank has columns: a dict of arrays, or a .csv or .npz file
+        """
+        with tempfile.TemporaryDirectory() as folder:
+            def put(value: Any, name: str, write: Callable[[str, Any], Any]) -> Optional[str]:
+                if value is None or isinstance(value, (str, os.PathLike)):
+                    return None if value is None else os.fspath(value)
+                write(os.path.join(folder, name), value)
+                return os.path.join(folder, name)
+            _core.pack_add(self._handle, self._packed(), put(rows, "rows.npy", _save_rows), put(names, "names", _save_names),
+                           put(columns, "columns.npz", lambda path, arrays: np.savez(path, **arrays)))
+        self._reopen()
+        return self
+
+    def put(self, rows: Any, values: Any) -> "Bank":
+        """Replaces memories in the packed bank's file by values (k, d), an array or a file, and opens it again."""
+        numbers = np.require(as_array(rows, "rows"), I64, ["C", "A"]).reshape(-1)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "rows.npy")
+            if isinstance(values, (str, os.PathLike)):
+                path = os.fspath(values)
+            else:
+                _save_rows(path, values)
+            _core.pack_put(self._handle, self._packed(), path, numbers)
+        self._reopen()
+        return self
+
+    def drop(self, rows: Any) -> "Bank":
+        """Drops memories from the packed bank's file - booleans (whole,), numbers, or names - and opens it again."""
+        keep = _mask(rows, self, None, "rows")
+        _core.pack_drop(self._handle, self._packed(), self.whole, _bits(keep))
+        self._reopen()
+        return self
+
+    def _packed(self) -> str:
+        if self._path is None:
+            raise ValueError("the bank is not a file; cgam.Bank.open opens a packed bank")
+        return self._path
+
     def plan(self, mode: Optional[str] = None, *, projection: Any = None, gate_weights: Any = None,
-             top: Optional[int] = None, only: Any = None, names: Any = None, **options: Any) -> Plan:
+             top: Optional[int] = None, only: Any = None, except_: Any = None, where: Optional[str] = None,
+             columns: Any = None, names: Any = None, min_p: float = 0, metric: str = "dot", **options: Any) -> Plan:
         """Prepares recalls of one mode.
 
         mode          "first" (default), "coupled", "flow" or "anneal"
         projection    P (d, d_c): gates see Z P c;   gate_weights  W (N, d_c): gates see W c
         only          recall among these memories: booleans (N,), row numbers, or names; rows keep their numbers
-        names         of all memories: a sequence, or a file with one name per line; results then have top_names
+        except_       leave these memories out, in the same forms
+        where         recall among memories whose columns fulfil a predicate: "lang = 'de' and year >= 2020"
+        columns       for where: a .csv or .npz file; None: those of the packed bank
+        names         of all memories: a sequence, or a file with one name per line; True: those of the packed bank.
+                      Results then have top_names
+        min_p         list only memories at least this probable; the lists of several queries are filled up with index -1
+        metric        "dot" (default), "cosine" or "l2", at alpha = 0: how query and memories are compared. A context
+                      then requires gate_weights
         certify       how much to prove: "usual" (default), "full" or True (everything, at any cost), "none"
         options       alpha, beta, lam, activation, fast, tol_p, none, tol, max_iter, ..: all options that
                       `cgam.fields("recall_opts")` describes, with _ for -, and lam for lambda
         """
-        return Plan(self, mode, projection=projection, gate_weights=gate_weights, top=top, only=only, names=names,
-                    **options)
+        return Plan(self, mode, projection=projection, gate_weights=gate_weights, top=top, only=only, except_=except_,
+                    where=where, columns=columns, names=names, min_p=min_p, metric=metric, **options)
 
     def recall(self, query: Any, context: Any = None, *, target: Any = None, top: Optional[int] = None,
                vectors: bool = False, readout: bool = False, **options: Any) -> Union[Recall, Recalls]:
         """A plan and a recall in one call: `options` are those of `plan`, the others those of `Plan.recall`."""
-        return self.plan(**options).recall(query, context, target=target, top=top, vectors=vectors,
+        return self.plan(top=top, **options).recall(query, context, target=target, vectors=vectors,
                                            readout=readout)
 
     def inspect(self, alpha: Optional[float] = None, *, beta: Optional[float] = None,
@@ -302,24 +417,65 @@ def _names(names: Any, n: int) -> Optional[Sequence[str]]:
     return known
 
 
-def _mask(only: Any, n: int, names: Optional[Sequence[str]]) -> Any:
-    """The selected memories as booleans (N,)."""
-    if names is not None and all(isinstance(name, str) for name in only):
-        wanted = set(only)
+def _mask(rows: Any, bank: Bank, names: Optional[Sequence[str]], what: str) -> Any:
+    """The selected memories as booleans (whole,)."""
+    n = bank.whole
+    if isinstance(rows, str):
+        rows = [rows]
+    if not hasattr(rows, "dtype") and len(rows) > 0 and all(isinstance(name, str) for name in rows):
+        names = names if names is not None else bank.names
+        if names is None:
+            raise ValueError(f"{what}: the bank has no names")
+        wanted = set(rows)
         unknown = wanted.difference(names)
         if unknown:
-            raise ValueError(f"only: no memory named '{min(unknown)}'")
+            raise ValueError(f"{what}: no memory named '{min(unknown)}'")
         return np.array([name in wanted for name in names])
-    rows = as_array(only, "only")
+    rows = as_array(rows, what)
     if rows.dtype == bool and rows.shape == (n,):
         return rows
     if rows.dtype.kind not in "iu" or rows.ndim != 1:
-        raise ValueError(f"only: expected {n} booleans or row numbers, not {rows.dtype}{list(rows.shape)}")
+        raise ValueError(f"{what}: expected {n} booleans or row numbers, not {rows.dtype}{list(rows.shape)}")
     if rows.size and not (0 <= rows.min() and rows.max() < n):
-        raise ValueError(f"only: row numbers must be from 0 to {n - 1}")
+        raise ValueError(f"{what}: row numbers must be from 0 to {n - 1}")
     keep = np.zeros(n, bool)
     keep[rows] = True
     return keep
+
+
+def _selected(bank: Bank, names: Optional[Sequence[str]], only: Any, except_: Any, where: Optional[str], columns: Any) -> Any:
+    """The memories that take part as booleans (whole,); None: all."""
+    keep = None if only is None else _mask(only, bank, names, "only")
+    if except_ is not None:
+        out = _mask(except_, bank, names, "except_")
+        keep = ~out if keep is None else keep & ~out
+    if where is not None:
+        file = None if columns is None else os.fspath(columns)
+        words = np.frombuffer(_core.bank_where(bank._handle, file, where), np.uint8)
+        true = np.unpackbits(words, count=bank.whole, bitorder="little").astype(bool)
+        keep = true if keep is None else keep & true
+    return keep
+
+
+def _measured(among: Any, mode: Optional[str], metric: str, projection: Any, options: Dict[str, Any]) -> Any:
+    """A bank whose products with mapped queries are the metric."""
+    if metric not in ("cosine", "l2"):
+        raise ValueError(f"metric is {metric!r}, it must be 'dot', 'cosine' or 'l2'")
+    if options.get("alpha", 0) > 0 or mode == "flow" or projection is not None:
+        raise ValueError(f"metric {metric} requires alpha 0, no projection and a mode other than flow")
+    return _core.bank_metric(among, metric)
+
+
+def _save_rows(path: str, rows: Any) -> None:
+    values = as_array(rows, "rows")
+    np.save(path, values.reshape(1, -1) if values.ndim == 1 else values)
+
+
+def _save_names(path: str, names: Sequence[str]) -> None:
+    if any("\n" in name for name in names):
+        raise ValueError("names: a name cannot contain a line end")
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        file.writelines(name + "\n" for name in names)
 
 
 def _bits(keep: Any) -> Any:

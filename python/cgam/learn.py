@@ -60,6 +60,8 @@ def grad(plan: "Plan", query: Any, context: Any, target: Any, loss: Optional[str
          margin: float, weight: Any, wrt: Any, start: Any, certify: bool, leave_out: bool,
          vectors: bool) -> Gradient:
     """`Plan.grad`, with the arguments in order."""
+    if plan._metric is not None:
+        raise ValueError("grad requires metric dot")
     q = f64(query, "query")
     single = q.ndim == 1
     if q.ndim not in (1, 2) or q.shape[-1] != plan.bank.d or q.size == 0:

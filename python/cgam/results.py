@@ -88,7 +88,10 @@ class Recall(Shown):
             fields.update(_core.result_dict(fields["_block"]))
         else:
             numbers = np.frombuffer(fields["_block"], np.float64, offset=RESULT_DTYPE.itemsize)
-            for key, row in zip(_TOP, numbers.reshape(3, -1)):
+            rows = numbers.reshape(3, -1)
+            if "_min_p" in fields:  # p is sorted, largest first
+                rows = rows[:, rows[1] >= fields["_min_p"]]
+            for key, row in zip(_TOP, rows):
                 fields[key] = row.view(np.int64) if key == "top_index" else row
         return fields[name]
 
@@ -148,12 +151,12 @@ class Recalls(Shown):
     def top_names(self) -> Optional[List[List[str]]]:
         """The names of the most probable memories of each query, None if the plan has no names."""
         names = self.names
-        return None if names is None else [[names[i] for i in row] for row in self.top_index]
+        return None if names is None else [[names[i] for i in row if i >= 0] for row in self.top_index]
 
     @property
     def top(self) -> List[List[Tuple[int, float]]]:
         """The most probable memories of each query as (index, p)."""
-        return [list(zip(index, p)) for index, p in zip(self.top_index.tolist(), self.top_p.tolist())]
+        return [[(i, p) for i, p in zip(*row) if i >= 0] for row in zip(self.top_index.tolist(), self.top_p.tolist())]
 
     @property
     def proved(self) -> Dict[str, NDArray[np.bool_]]:
@@ -163,6 +166,9 @@ class Recalls(Shown):
             for name in _CERTIFICATES
             if np.any(self.results[name] >= 0 if name in _DECIDED else np.isfinite(self.results[name]))
         }
+
+    def __dir__(self) -> List[str]:
+        return [*object.__dir__(self), *_NUMBERS]
 
     def __len__(self) -> int:
         return len(self.results)
@@ -188,6 +194,8 @@ class Recalls(Shown):
         for name in ("top_index", "top_p", "top_log_p", "p_all", "s", "r", "readout"):
             whole = getattr(self, name)
             fields[name] = None if whole is None else whole[i]
+        for name in _TOP[::-1]:  # without what min_p left out
+            fields[name] = fields[name][fields["top_index"] >= 0]
         return make(fields)
 
 

@@ -1,6 +1,8 @@
 /* bank.c: banks over buffers and files. */
 #include "core.h"
 
+#include <string.h>
+
 /* Checks that the rows of the view have the library's layout: two axes, adjacent elements, and a row stride
  * of a whole number of elements. Otherwise sets a ValueError. */
 static int check_rows(const Py_buffer *v, cgam_dtype dtype, int64_t *stride)
@@ -210,6 +212,216 @@ static PyObject *bank_only(PyObject *self, PyObject *args)
     return (PyObject *)h;
 }
 
+/* Takes over a bank made from that of `from`, or raises the status. */
+static PyObject *bank_from(handle *from, cgam_status status, cgam_bank *made)
+{
+    if (status != CGAM_OK) return raise_status(from->box->env, status);
+    from->box->refs++;
+    handle *h = handle_new(BANK, from->box, (PyObject *)from);
+    if (h) h->it = made;
+    else cgam_bank_free(made);
+    return (PyObject *)h;
+}
+
+/* bank_metric(bank, metric) -> the bank whose products with metric_queries are the metric */
+static PyObject *bank_metric(PyObject *self, PyObject *args)
+{
+    (void)self;
+    PyObject *object;
+    const char *word;
+    if (!PyArg_ParseTuple(args, "Os:bank_metric", &object, &word)) return NULL;
+    handle *bank = handle_of(object, BANK);
+    if (!bank) return NULL;
+    int metric = cgam_word_find(cgam_metric_words, word);
+    if (metric < 1)
+        return PyErr_Format(PyExc_ValueError, "metric is '%.40s': expected dot, cosine or l2",
+                            word);
+    cgam_bank *made = NULL;
+    call c;
+    call_begin(&c);
+    cgam_status status = cgam_bank_metric(bank->it, (cgam_metric)metric, &made);
+    call_end(&c);
+    return bank_from(bank, status, made);
+}
+
+/* metric_queries(bank, d, queries, out): d of the original bank */
+static PyObject *metric_queries(PyObject *self, PyObject *args)
+{
+    (void)self;
+    PyObject *object, *in, *to;
+    long long d;
+    if (!PyArg_ParseTuple(args, "OLOO:metric_queries", &object, &d, &in, &to)) return NULL;
+    handle *bank = handle_of(object, BANK);
+    if (!bank) return NULL;
+    arrays a = {0};
+    int64_t got = 0, all = cgam_bank_describe(bank->it).d;
+    /* a bank of a metric keeps the original one */
+    const cgam_bank *original = bank->keep ? handle_it(bank->keep, BANK) : bank->it;
+    if (!original) return NULL;
+    const double *q = array_in(&a, in, "query", -1, &got);
+    double *out = NULL;
+    if (q && (d != cgam_bank_describe(original).d || got % d != 0))
+        PyErr_Format(PyExc_ValueError, "query: expected vectors of %lld numbers, got %lld",
+                     (long long)cgam_bank_describe(original).d, (long long)got);
+    else if (q) out = array_out(&a, to, "out", got / d * all);
+    cgam_status status = out ? cgam_metric_queries(bank->it, got / d, q, out) : CGAM_OK;
+    arrays_release(&a);
+    if (PyErr_Occurred()) return NULL;
+    if (status != CGAM_OK) return raise_status(bank->box->env, status);
+    Py_RETURN_NONE;
+}
+
+/* bank_where(bank, file of columns or None, predicate) -> the mask as bytes, 64 memories a word */
+static PyObject *bank_where(PyObject *self, PyObject *args)
+{
+    (void)self;
+    PyObject *object;
+    const char *file, *predicate;
+    if (!PyArg_ParseTuple(args, "Ozs:bank_where", &object, &file, &predicate)) return NULL;
+    handle *bank = handle_of(object, BANK);
+    if (!bank) return NULL;
+    const cgam_columns *columns = cgam_pack_columns(bank->it);
+    cgam_columns *own = NULL;
+    cgam_env *env = bank->box->env;
+    int64_t n = cgam_bank_describe(bank->it).whole;
+    uint64_t *mask = NULL;
+    if (!file && !columns) return PyErr_Format(PyExc_ValueError, "where: the bank has no columns");
+    call c;
+    call_begin(&c);
+    cgam_status status = file ? cgam_columns_load(env, file, n, &own) : CGAM_OK;
+    if (status == CGAM_OK) status = cgam_columns_where(own ? own : columns, predicate, &mask);
+    call_end(&c);
+    cgam_columns_free(own);
+    if (status != CGAM_OK) return raise_status(env, status);
+    PyObject *bytes =
+        PyBytes_FromStringAndSize((const char *)mask, (Py_ssize_t)cgam_mask_words(n) * 8);
+    cgam_mask_free(env, mask);
+    return bytes;
+}
+
+/* bank_names(bank) -> a list by memory number, or None */
+static PyObject *bank_names(PyObject *self, PyObject *object)
+{
+    (void)self;
+    handle *bank = handle_of(object, BANK);
+    if (!bank) return NULL;
+    cgam_row_names *names = NULL;
+    int64_t n = cgam_bank_describe(bank->it).whole;
+    cgam_status status = cgam_pack_names(bank->it, &names);
+    if (status != CGAM_OK) return raise_status(bank->box->env, status);
+    if (!names) Py_RETURN_NONE;
+    PyObject *list = PyList_New((Py_ssize_t)n);
+    for (int64_t i = 0; list && i < n; i++) {
+        const char *name = cgam_row_names_at(names, i);
+        PyObject *text = PyUnicode_DecodeUTF8(name, (Py_ssize_t)strlen(name), "replace");
+        if (text) (void)PyList_SetItem(list, (Py_ssize_t)i, text);
+        else Py_CLEAR(list);
+    }
+    cgam_row_names_free(names);
+    return list;
+}
+
+/* bank_columns(bank) -> {name: type} */
+static PyObject *bank_columns(PyObject *self, PyObject *object)
+{
+    (void)self;
+    const cgam_bank *bank = handle_it(object, BANK);
+    if (!bank) return NULL;
+    const cgam_columns *columns = cgam_pack_columns(bank);
+    PyObject *dict = PyDict_New();
+    for (int k = 0; dict && columns && k < cgam_columns_count(columns); k++) {
+        const char *type, *name = cgam_columns_at(columns, k, &type);
+        PyObject *text = PyUnicode_FromString(type);
+        if (!text || PyDict_SetItemString(dict, name, text) != 0) Py_CLEAR(dict);
+        Py_XDECREF(text);
+    }
+    return dict;
+}
+
+static PyObject *bank_sketch(PyObject *self, PyObject *object)
+{
+    (void)self;
+    handle *bank = handle_of(object, BANK);
+    if (!bank) return NULL;
+    call c;
+    call_begin(&c);
+    cgam_status status = cgam_bank_sketch(bank->it);
+    call_end(&c);
+    if (status != CGAM_OK) return raise_status(bank->box->env, status);
+    Py_RETURN_NONE;
+}
+
+/* pack_add(bank, path, from, names or None, columns or None); the bank gives the env */
+static PyObject *pack_add(PyObject *self, PyObject *args)
+{
+    (void)self;
+    PyObject *object;
+    const char *path, *from, *names, *columns;
+    if (!PyArg_ParseTuple(args, "Osszz:pack_add", &object, &path, &from, &names, &columns))
+        return NULL;
+    handle *bank = handle_of(object, BANK);
+    if (!bank) return NULL;
+    call c;
+    call_begin(&c);
+    cgam_status status = cgam_pack_add_columns(bank->box->env, path, from, names, columns);
+    call_end(&c);
+    if (status != CGAM_OK) return raise_status(bank->box->env, status);
+    Py_RETURN_NONE;
+}
+
+/* pack_put(bank, path, from, numbers i64); pack_drop(bank, path, bits, mask u64) */
+static PyObject *pack_put(PyObject *self, PyObject *args)
+{
+    (void)self;
+    PyObject *object, *rows;
+    const char *path, *from;
+    int64_t count = 0;
+    if (!PyArg_ParseTuple(args, "OssO:pack_put", &object, &path, &from, &rows)) return NULL;
+    handle *bank = handle_of(object, BANK);
+    if (!bank) return NULL;
+    arrays a = {0};
+    const int64_t *number = array_raw_in(&a, rows, "rows", 8, &count);
+    cgam_status status = CGAM_OK;
+    if (number) {
+        call c;
+        call_begin(&c);
+        status = cgam_pack_put(bank->box->env, path, from, count, number);
+        call_end(&c);
+    }
+    arrays_release(&a);
+    if (PyErr_Occurred()) return NULL;
+    if (status != CGAM_OK) return raise_status(bank->box->env, status);
+    Py_RETURN_NONE;
+}
+
+static PyObject *pack_drop(PyObject *self, PyObject *args)
+{
+    (void)self;
+    PyObject *object, *mask_in;
+    const char *path;
+    long long bits;
+    int64_t words = 0;
+    if (!PyArg_ParseTuple(args, "OsLO:pack_drop", &object, &path, &bits, &mask_in)) return NULL;
+    handle *bank = handle_of(object, BANK);
+    if (!bank) return NULL;
+    arrays a = {0};
+    const uint64_t *mask = array_raw_in(&a, mask_in, "mask", 8, &words);
+    if (mask && (bits < 1 || words != cgam_mask_words(bits)))
+        PyErr_Format(PyExc_ValueError, "mask: %lld words for %lld memories", (long long)words,
+                     bits);
+    cgam_status status = CGAM_OK;
+    if (!PyErr_Occurred()) {
+        call c;
+        call_begin(&c);
+        status = cgam_pack_drop(bank->box->env, path, bits, mask);
+        call_end(&c);
+    }
+    arrays_release(&a);
+    if (PyErr_Occurred()) return NULL;
+    if (status != CGAM_OK) return raise_status(bank->box->env, status);
+    Py_RETURN_NONE;
+}
+
 PyMethodDef bank_methods[] = {
     {"bank_new", bank_new, METH_VARARGS, NULL},
     {"bank_load", bank_load, METH_VARARGS, NULL},
@@ -219,5 +431,14 @@ PyMethodDef bank_methods[] = {
     {"bank_row", bank_row, METH_VARARGS, NULL},
     {"bank_inspect", bank_inspect, METH_VARARGS, NULL},
     {"bank_only", bank_only, METH_VARARGS, NULL},
+    {"bank_metric", bank_metric, METH_VARARGS, NULL},
+    {"metric_queries", metric_queries, METH_VARARGS, NULL},
+    {"bank_where", bank_where, METH_VARARGS, NULL},
+    {"bank_names", bank_names, METH_O, NULL},
+    {"bank_columns", bank_columns, METH_O, NULL},
+    {"bank_sketch", bank_sketch, METH_O, NULL},
+    {"pack_add", pack_add, METH_VARARGS, NULL},
+    {"pack_put", pack_put, METH_VARARGS, NULL},
+    {"pack_drop", pack_drop, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

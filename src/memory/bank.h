@@ -63,10 +63,6 @@ int64_t cgam_row_names_search(const cgam_row_names *names, const char *text, int
 /* Reports whether the mask file is an array; otherwise it holds names. */
 CGAM_NODISCARD cgam_status cgam_mask_is_array(cgam_env *env, const char *path, bool *array);
 
-/* Makes the sketch that recalls with opts.fast search: int8 rows with proved errors, d + d / 128 + 8 bytes a memory.
- * Takes about as long as four recalls. Call it before the bank is shared; one call is enough. */
-CGAM_NODISCARD cgam_status cgam_bank_sketch(cgam_bank *bank);
-
 /* Like cgam_row_names_load, from [size] bytes of memory, which it copies. */
 CGAM_NODISCARD cgam_status cgam_row_names_new(cgam_env *env, const char *text, size_t size,
                                               cgam_row_names **out);

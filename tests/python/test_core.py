@@ -6,6 +6,7 @@ exception says in one line what is wrong: no crash, no SystemError, and no refer
 # ctest: timeout=300
 import array
 import gc
+import json
 import math
 import os
 import re
@@ -83,6 +84,13 @@ class World:
         self.vectors = fixed(rng.standard_normal((2, self.width)), np.float32)
         self.stored, self.saved, self.out = (str(folder / name) for name in ("bank.npy", "vectors.npy", "out.npy"))
         np.save(self.stored, self.Z)
+        self.columns, self.names, self.packed_path = (str(folder / name) for name in ("x.csv", "Z.names", "packed.safetensors"))
+        (folder / "x.csv").write_text("x\n" + "".join(f"{i}\n" for i in range(N)))
+        (folder / "Z.names").write_text("".join(f"n{i}\n" for i in range(N)))
+        _core.run("bank pack", json.dumps({"from": self.stored, "names": self.names, "columns": self.columns, "sketch": "no",
+                                           "out": self.packed_path}), 0, False)
+        self.packed, self.measured = _core.bank_load(self.packed_path, False, 0), _core.bank_metric(self.bank, "cosine")
+        self.kinds.update({id(self.packed): "bank", id(self.measured): "bank"})
         np.save(self.saved, self.vectors)
 
     def handles(self):
@@ -171,6 +179,16 @@ def grad_args(count, **given):
             yield None if given.get(name) == 0 else room(whole.get(name, count * each.get(name, 1)))
 
 
+def drop_args(w):
+    """The first memory that is left of those that pack_add gave: the file changes with every call."""
+    packed = _core.bank_load(w.packed_path, False, 0)
+    names = _core.bank_names(packed)
+    row = max(i for i, name in enumerate(names) if name and i)
+    mask = np.zeros((len(names) + 63) // 64, np.uint64)
+    mask[row // 64] = 1 << row % 64
+    return (w.packed, w.packed_path, len(names), fixed(mask, np.uint64))
+
+
 CALLS = [
     ("version", lambda w: ()),
     ("references", lambda w: ()),
@@ -186,6 +204,16 @@ CALLS = [
     ("bank_row", lambda w: (w.bank, 3, room(D))),
     ("bank_inspect", lambda w: (w.bank, 0.01, None, None)),
     ("bank_only", lambda w: (w.bank, fixed([5], np.uint64))),
+    ("bank_metric", lambda w: (w.bank, "l2")),
+    ("bank_metric", lambda w: (w.bank, "cosine")),
+    ("metric_queries", lambda w: (w.measured, D, w.q, room(D))),
+    ("bank_where", lambda w: (w.bank, w.columns, "x > 2 and not x in (3, 4)")),
+    ("bank_names", lambda w: (w.packed,)),
+    ("bank_columns", lambda w: (w.packed,)),
+    ("bank_sketch", lambda w: (w.bank,)),
+    ("pack_add", lambda w: (w.packed, w.packed_path, w.stored, w.names, w.columns)),
+    ("pack_drop", lambda w: drop_args(w)),
+    ("pack_put", lambda w: (w.packed, w.packed_path, w.stored, fixed(range(N), np.int64))),
     ("plan_new", lambda w: (w.bank, "coupled", fixed(np.ones((D, 2))), None, {"alpha": 0.01, "memory_max": 10**9})),
     ("plan_new", lambda w: (w.bank, None, None, fixed(np.ones((N, 2))), {"max_iter": 5, "plain": True})),
     ("plan_new", lambda w: (w.bank, None, None, None, {"none": 0.5, "tol_p": 0.1, "fast": True})),

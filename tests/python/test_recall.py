@@ -124,6 +124,63 @@ def test_fast_none_only_and_names(rng, tmp_path):
             bank.recall(q, **wrong)
 
 
+def test_packed_banks_change_and_are_selected(rng, tmp_path):
+    Z, path = rng.standard_normal((40, 6)).astype(np.float32), tmp_path / "B.safetensors"
+    np.save(tmp_path / "Z.npy", Z)
+    (tmp_path / "Z.names").write_text("".join(f"n{i}\n" for i in range(40)))
+    year, lang = rng.integers(2000, 2010, 40), rng.choice(["de", "en", "é"], 40)
+    np.savez(tmp_path / "c.npz", year=year, lang=lang)
+    cgam.run("bank pack", **{"from": str(tmp_path / "Z.npy"), "names": str(tmp_path / "Z.names"),
+                             "columns": str(tmp_path / "c.npz"), "sketch": "no", "out": str(path)})
+    bank, q = cgam.Bank.open(path), rng.standard_normal(6)
+    assert bank.names == [f"n{i}" for i in range(40)] and bank.columns == {"year": "integer", "lang": "text"}
+    keep = (lang == "é") | (year >= 2007)
+    for options, want in (({"where": "lang = 'é' or year >= 2007"}, keep), ({"except_": ["n3", "n5"]}, ~np.isin(np.arange(40), (3, 5))),
+                          ({"where": "year < 2007 and lang != 'é'", "only": np.arange(20)}, ~keep & (np.arange(40) < 20)),
+                          ({"only": keep, "except_": "n1"}, keep & (np.arange(40) != 1))):
+        got = bank.recall(q, vectors=True, top=40, names=True, **options)
+        scores = Z[want].astype(float) @ q
+        assert sorted(got.top_index) == np.flatnonzero(want).tolist() and got.top_names == [f"n{i}" for i in got.top_index]
+        np.testing.assert_allclose(got.p_all, softmax(scores), rtol=1e-6)
+    plain = cgam.Bank(Z)
+    assert plain.recall(q, where="year = 2003", columns=tmp_path / "c.npz").winner in np.flatnonzero(year == 2003)
+    few, several = bank.recall(q, top=40, min_p=0.03), bank.recall(np.stack([q, q]), top=40, min_p=0.03)
+    assert len(few.top_p) < 40 and few.top_p.min() >= 0.03 and several.top == [few.top, few.top] and several[1].top == few.top
+    assert bank.sketch().recall(q, fast=True).winner == bank.recall(q).winner
+    old = bank.plan()
+    bank.add(Z[:2] + 1, names=["x", "y"], columns={"year": [1, 2], "lang": ["de", "it"]})
+    assert bank.n == 42 and bank.names[40:] == ["x", "y"] and old.recall(q).winner < 40
+    bank.put([40], 100 * q[None].astype(np.float32)).drop(["n0", "n7"])
+    assert bank.recall(q).winner == 40 and bank.shape == (40, 6) and bank.whole == 42 and bank.names[7] == ""
+    assert bank.recall(q, where="lang = 'it'").winner == 41 and cgam.Bank.open(path).n == 40
+    for wrong, words in ((dict(where="lang = 1"), "text"), (dict(where="x = 1"), "no such column at character 1: x"), (dict(except_=["z"]), "named 'z'"),
+                         (dict(except_=[42]), "0 to 41"), (dict(metric="l1"), "'dot', 'cosine' or 'l2'"), (dict(metric="l2", alpha=0.1), "alpha 0")):
+        with pytest.raises(ValueError, match=words):
+            bank.recall(q, **wrong)
+    with pytest.raises(ValueError, match="not a file"):
+        plain.drop([1])
+    assert {"p_lower_bound", "winner"} <= set(dir(several)) & set(dir(few))
+
+
+@pytest.mark.parametrize("metric", ["cosine", "l2"])
+def test_metrics(rng, metric):
+    Z, Q, c = rng.standard_normal((50, 7)), rng.standard_normal((3, 7)), rng.standard_normal(7)
+    if metric == "cosine":
+        b = (Z / np.linalg.norm(Z, axis=1)[:, None]) @ (Q / np.linalg.norm(Q, axis=1)[:, None]).T
+    else:
+        b = -0.5 * ((Z[:, None] - Q) ** 2).sum(2)
+    bank = cgam.Bank(Z)
+    for k, got in enumerate(bank.recall(Q, metric=metric, vectors=True, beta=2.0)):
+        np.testing.assert_allclose(got.p_all, softmax(2 * b[:, k]), rtol=1e-9)
+        np.testing.assert_allclose(bank.recall(Q[k], metric=metric, vectors=True, beta=2.0).r, b[:, k], rtol=1e-9, atol=1e-12)
+    gated = bank.recall(Q[0], c, metric=metric, gate_weights=Z, vectors=True, lam=0.5)
+    np.testing.assert_allclose(gated.p_all, softmax(b[:, 0] + 0.5 * Z @ c), rtol=1e-9)
+    plan = bank.plan(metric=metric)
+    for call in (lambda: plan.recall(Q, c), lambda: plan.recall(Q, readout=True), lambda: plan.landscape(Q[0]), lambda: plan.recall(c[:3])):
+        with pytest.raises(ValueError):
+            call()
+
+
 def random_call(rng):
     """Z, one query or several, c, normalize, and options of a recall, among them arrays."""
     n, d, B = int(rng.integers(1, 60)), int(rng.integers(1, 20)), int(rng.integers(2, 9))
