@@ -27,7 +27,7 @@ run_tests = JOBS=$(JOBS) tools/tests
 
 export CGAM_BUILD = $(abspath $(BUILD))
 
-.PHONY: help deps deps_test build demo run test check san nightly nightly_slow nightly_asan fuzz bench docs python deb image install soak cross coverage mutate reliability dist clean
+.PHONY: help deps deps_test build demo run test check san nightly nightly_slow nightly_asan fuzz bench docs python deb image wasm install soak cross coverage mutate reliability dist clean
 .NOTPARALLEL:
 
 help: ## this list
@@ -125,6 +125,11 @@ image: ## a container image cgam:VERSION of the Debian packages, by podman or do
 	@tools/image --engine >/dev/null
 	@$(MAKE) --no-print-directory deb >/dev/null
 	@tools/image $(BUILD)
+
+wasm: ## build/cgam.html: a recall in the browser without a server, libcgam as WebAssembly (installs emscripten)
+	@[ "$(DEPS)" != tools/deps ] || tools/deps wasm
+	@JOBS=$(JOBS) tools/wasm $(BUILD)
+	@ls $(BUILD)/cgam.html
 
 docs: build ## the man pages, and a check that no link in the documents is broken
 	@tools/links

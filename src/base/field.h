@@ -9,8 +9,14 @@
 #include <cgam/base.h>
 
 /* clang-format off */
+/* size_t where it is neither unsigned nor uint64_t: WebAssembly. */
+#if __SIZEOF_LONG__ == 4
+#define CGAM_TYPE_OF_LONG unsigned long: CGAM_TYPE_INT,
+#else
+#define CGAM_TYPE_OF_LONG
+#endif
 #define CGAM_TYPE_OF(x_)                                                                           \
-    _Generic((x_), bool: CGAM_TYPE_BOOL, int: CGAM_TYPE_INT, unsigned: CGAM_TYPE_INT,              \
+    _Generic((x_), CGAM_TYPE_OF_LONG bool: CGAM_TYPE_BOOL, int: CGAM_TYPE_INT, unsigned: CGAM_TYPE_INT,              \
              int64_t: CGAM_TYPE_INT64, uint64_t: CGAM_TYPE_UINT64, double: CGAM_TYPE_DOUBLE,       \
              float: CGAM_TYPE_FLOAT, char *: CGAM_TYPE_CHARS, const char *: CGAM_TYPE_POINTER,     \
              const int64_t *: CGAM_TYPE_POINTER, const double *: CGAM_TYPE_POINTER)
