@@ -27,6 +27,7 @@ class Plan:
     bank: "Bank"
     _handle: Any
     _n: int
+    _metric: Any
 
     def __init__(self, bank: "Bank", mode: Optional[str] = None, *, projection: Any = None,
                  gate_weights: Any = None, top: Optional[int] = None, only: Any = None, except_: Any = None,

@@ -173,7 +173,8 @@ class Classifier(_Mixin, _Base):
         q = f64(X if _is_bfloat16(X) else _checked(X), "X")
         if q.ndim != 2:
             raise ValueError(f"X: shape {q.shape}, expected (n, {self.bank_.d})")
-        plan = self.bank_.plan(self.mode, top=0, **{"alpha": self.alpha, "beta": self.beta, "lam": self.lam, **self._learned})
+        options: Dict[str, Any] = {"alpha": self.alpha, "beta": self.beta, "lam": self.lam, **self._learned}
+        plan = self.bank_.plan(self.mode, top=0, **options)
         out = np.zeros((len(q), len(self.classes_)))
         step = max(1, 2**24 // self.bank_.n)  # queries whose p is kept at once
         c = q if context is None and self._own_context else None if context is None else f64(context, "context")
