@@ -391,8 +391,9 @@ static cgam_status parse_joined(parser *p, const char *word,
         uint64_t *other = NULL;
         status = advance(p);
         if (status == CGAM_OK) status = part(p, &other);
-        for (int64_t k = 0; k < words_of(p) && status == CGAM_OK; k++)
-            (*out)[k] = both ? (*out)[k] & other[k] : (*out)[k] | other[k];
+        uint64_t *mine = status == CGAM_OK ? *out : NULL;
+        for (int64_t k = 0; mine && other && k < words_of(p); k++)
+            mine[k] = both ? mine[k] & other[k] : mine[k] | other[k];
         cgam_free(p->env, other);
     }
     return status;

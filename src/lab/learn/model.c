@@ -216,8 +216,8 @@ void cgam_model_take(cgam_model *m, const double *x)
         if (m->Z) limit_by_rows(m);
         double e = x[m->at_alpha];
         m->opts.alpha = isinf(m->limit) ? exp(e) : m->limit / (1 + exp(-e));
-        /* 1 / (1 + e^-x) rounds to 1 beyond x = 37: stay below the limit there too */
-        if (m->opts.alpha >= m->limit) m->opts.alpha = m->limit * (1 - 0x1p-52);
+        /* 1 / (1 + e^-x) reaches 1 beyond x = 37, and within 1e-9 of the limit A is critical */
+        m->opts.alpha = fmin(m->opts.alpha, m->limit * (1 - 1e-6));
     }
     if (learns(m, CGAM_LEARN_BETA)) m->opts.beta = exp(x[m->at_beta]);
     if (learns(m, CGAM_LEARN_LAMBDA)) m->opts.lambda = exp(x[m->at_lambda]);
