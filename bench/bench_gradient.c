@@ -89,7 +89,7 @@ static timing measure(inputs *x, int64_t batch, int runs)
     const moment ever = {INFINITY, INFINITY};
     timing best = {.recall = ever, .first = ever, .small = ever, .bank = ever};
     cgam_result results[BATCH];
-    double loss[BATCH], alpha, beta, lambda, sink = 0;
+    double loss[BATCH] = {0}, alpha, beta = 0, lambda = 0, sink = 0;
     cgam_gradient_in in = {
         .recall = {.queries = batch, .q = x->q, .c = x->c, .c_per_query = true, .target = x->y}};
     cgam_gradient out = {.loss = loss,

@@ -292,8 +292,8 @@ static PyObject *observe(PyObject *self, PyObject *args)
     int64_t tokens = 0, outs = 0;
     if (!views || !prompts) PyErr_NoMemory();
     else tokens = acquire_list(tokens_in, views, PyBUF_SIMPLE, 4);
-    if (!PyErr_Occurred()) outs = acquire_list(out_in, views + count, PyBUF_WRITABLE, 4);
-    if (!PyErr_Occurred()) {
+    if (views && !PyErr_Occurred()) outs = acquire_list(out_in, views + count, PyBUF_WRITABLE, 4);
+    if (views && prompts && !PyErr_Occurred()) {
         cgam_lm_info info = cgam_lm_describe(h->it);
         cgam_lm_observe_opts o = cgam_lm_observe_opts_default();
         for (Py_ssize_t i = 0; i < count; i++)
@@ -408,7 +408,7 @@ static PyObject *score(PyObject *self, PyObject *args)
     PyObject *object, *prompt_in, *list, *out_in;
     int exact;
     cgam_lm_candidate candidate[CANDIDATES];
-    Py_buffer views[CANDIDATES];
+    Py_buffer views[CANDIDATES] = {0};
     if (!PyArg_ParseTuple(args, "OOO!pO:score", &object, &prompt_in, &PyList_Type, &list, &exact,
                           &out_in))
         return NULL;

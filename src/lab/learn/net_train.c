@@ -275,7 +275,7 @@ static cgam_status mean_loss(void *user, const double *phi, int64_t count, const
     j->judging = false;
     if (!gradient) j->epoch = 0; /* losses of parts are compared, so their noise stays */
     for (j->from = 0; j->from < count && status == CGAM_OK; j->from += j->most) {
-        double total;
+        double total = 0;
         double *to = j->from > 0 ? j->part : j->slope;
         status = run_batch(j, &total, gradient ? to : NULL);
         *loss += total;

@@ -167,7 +167,7 @@ static cgam_status at_horizon(cgam_case *c, double alpha, double beta, double de
 
 static cgam_status horizon(cgam_case *c, double *margin)
 {
-    double alpha, beta, delta;
+    double alpha = 0, beta = 1, delta = 0.5;
     cgam_horizon h;
     cgam_status status = supercritical(c, &alpha, &beta, &delta, &h);
     return status == CGAM_OK ? at_horizon(c, alpha, beta, delta, &h, NULL, margin) : status;

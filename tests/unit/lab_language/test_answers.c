@@ -267,7 +267,7 @@ TEST(answers_have_the_probability_of_the_models_own_scores)
                 cgam_lm_tokens prompt;
                 int64_t best = 0;
                 double mass = 0;
-                CHECK_STATUS(env, cgam_lm_task_tokens(study, task, i, k, &prompt));
+                CHECK_STATUS(env, cgam_lm_task_tokens(study, task, i, k, CGAM_DEMOS_TRUE, &prompt));
                 for (int64_t w = 0; w < 3; w++) {
                     double want = log_p_by_scores(env, study->lm, &prompt, &a->word[w]);
                     CHECK_CLOSE(log_p[i * 3 + w], want, 1e-4);

@@ -213,7 +213,8 @@ TEST(whole_answers_are_judged_as_if_all_were_scored)
     int64_t rights = 0;
     cgam_lm_tokens tokens[12];
     for (int64_t i = 0; i < 12; i++)
-        CHECK_STATUS(env, cgam_lm_task_tokens(study, &study->task, i, 0, &tokens[i]));
+        CHECK_STATUS(env,
+                     cgam_lm_task_tokens(study, &study->task, i, 0, CGAM_DEMOS_TRUE, &tokens[i]));
     for (int64_t i = 0; i < N; i++) {
         for (int j = 0; j < 64; j++) v[i][j] = 2 * (float)cgam_rng_normal(&rng);
         edit[i] = cgam_lm_edit_default();
