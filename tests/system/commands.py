@@ -82,7 +82,7 @@ def sketches_ghosts_and_masks(rng):
     refuse(2, ["bad.npy", "5 booleans"], *at, "--only", "bad.npy")
     refuse(2, ["real.npy", "booleans or integers"], *at, "--only", "real.npy")
     refuse(2, ["some.txt", "2 names"], *at, "--names", "some.txt")
-    refuse(2, ["target 77", "only"], *at, "--only", "keep.npy", "--target", 77)
+    refuse(2, ["target 77", "selected"], *at, "--only", "keep.npy", "--target", 77)
 
 
 def ghosts_with_gates(rng):
@@ -170,7 +170,7 @@ def sums_of_rows_and_parts(rng):
     other = ask("recall", "--bank", "demo:2", "--query", "rows:7", "--beta", 40)
     check(demo["queries"][0]["p"] != other["queries"][0]["p"], "another seed, another bank")
     names(Z)
-    for words, text in ((["memory 12", "0 to 11"], "rows:12"), (["no memory named 'x'"], "rows:x"), (["factor"], "rows:1*"),
+    for words, text in ((["memory 12", "0 to 11"], "rows:12"), (["no memory named 'x'"], "rows:x"), (["number after '*'"], "rows:1*"),
                         (["at '/2'"], "rows:1/2"), (["number or name"], "rows:"), (["number or name"], "rows:1;"),
                         (["at 'red'"], "rows:'x-ray'red"), (["closing quote"], "rows:'x"), (["0 to 11"], "rows:" + "9" * 30)):
         refuse(2, ["--query", *words], "recall", "--bank", "Z.npy", "--query", text)

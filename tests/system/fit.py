@@ -127,7 +127,7 @@ def rejects(rng):
 
     refuse(2, ["target 30 of query 3"], *without(targets="bad.npy"))
     refuse(2, ["line 2 of bad.txt", "'nobody'"], *without(targets="bad.txt"))
-    refuse(2, ["short.npy", "expected 300 indices"], *without(targets="short.npy"))
+    refuse(2, ["short.npy", "expected 300"], *without(targets="short.npy"))
     refuse(2, ["nan.npy", "row 2"], *without(queries="nan.npy"))
     refuse(2, ["--rank is 13", "12"], *without("--rank", 13))
     refuse(2, ["--rank", "P"], *without("--learn", "beta", "--rank", 2))

@@ -473,6 +473,23 @@ def check_sweep(store, lens, part, folder):
 
 
 # ---- Steering --------------------------------------------------------------------------------
+def normals(seed, stream, count):
+    """Philox 4x32-10 (Salmon and others 2011), two words a uniform number, two of these a normal one."""
+    words, out = [], []
+    for at in range(count):
+        c = [at & 0xffffffff, at >> 32, stream & 0xffffffff, stream >> 32]
+        k = [seed & 0xffffffff, seed >> 32]
+        for _ in range(10):
+            a, b = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
+            c = [(b >> 32) ^ c[1] ^ k[0], b & 0xffffffff, (a >> 32) ^ c[3] ^ k[1], a & 0xffffffff]
+            k = [(k[0] + 0x9E3779B9) & 0xffffffff, (k[1] + 0xBB67AE85) & 0xffffffff]
+        words += c
+    uniform = [((words[2 * i] << 32 | words[2 * i + 1]) >> 11) * 2.0**-53 for i in range(2 * count)]
+    for i in range(count):
+        out.append(np.sqrt(-2 * np.log(1 - uniform[2 * i])) * np.cos(2 * np.pi * uniform[2 * i + 1]))
+    return np.array(out)
+
+
 def check_steer(store, lens, part):
     source, seed = part["source"], part["seed"]
     zero, words = store.series(source, "true", 0, seed)
@@ -491,7 +508,8 @@ def check_steer(store, lens, part):
     equal("states before answers", np.array_equal(q[first], zero[rows, -1]), True)
     length = np.linalg.norm(zero[:, -1].astype(np.float64), axis=1).mean()
     objects = np.unique([s[0] for s in sequence]) if whole else task.tokens[task.used]
-    demos = {"positive": "true", "wrong_object": "flipped", "other_relation": "foreign"}
+    demos = {"positive": "true", "wrong_object": "flipped", "other_relation": "foreign",
+             "random": "true"}  # whose norms it has
 
     def measure(x):
         lp = log_softmax(lens.norm_scores(x.astype(np.float32)))
@@ -515,6 +533,9 @@ def check_steer(store, lens, part):
                 d = with_[:, l].astype(np.float64) - zero[:, l].astype(np.float64)
                 c = (d.sum(0) - d) / (n - 1)
                 size = np.linalg.norm(c, axis=1, keepdims=True)
+                if curve["context"] == "random":
+                    way = normals(seed, (1 << 57) + l, c.shape[1])
+                    c = size * way / np.linalg.norm(way)
                 if part["lambda_scale"] == "relative":
                     c = np.divide(c * length, size, out=np.zeros_like(c), where=size > 0)
                 own, odds, mass = measure(q + curve["lambda"] * c[owner])
@@ -568,13 +589,17 @@ def separability(h, target):
         classes = np.unique(y)
         if len(classes) < 2:
             return np.nan
-        sd = X.std(0, ddof=1)
-        def scaled(M):
-            M = np.divide(M - X.mean(0), sd, out=np.zeros_like(M), where=sd > 0)
-            return np.hstack([M, np.ones((len(M), 1))])
-        A, B = scaled(X), scaled(h[rest].astype(np.float64))
-        _, _, V = np.linalg.svd(A, full_matrices=False)  # |w| is the same in its coordinates
-        A, B = A @ V.T, B @ V.T
+
+        def coordinates(train, test):  # by the mean and deviation of the training rows, in their span
+            sd = train.std(0, ddof=1)
+
+            def scaled(M):
+                M = np.divide(M - train.mean(0), sd, out=np.zeros_like(M), where=sd > 0)
+                return np.hstack([M, np.ones((len(M), 1))])
+            A, B = scaled(train), scaled(test)
+            _, _, V = np.linalg.svd(A, full_matrices=False)  # |w| is the same in its coordinates
+            return A @ V.T, B @ V.T
+
         fold, seen = np.zeros(len(y), int), {}
         for i, c in enumerate(y):
             fold[i] = seen.get(c, 0) % 5
@@ -586,10 +611,11 @@ def separability(h, target):
                 inner = fold != f
                 if not inner.any() or inner.all() or len(np.unique(y[inner])) < 2:
                     continue
-                right += (predict(A[inner], y[inner], C, A[~inner], np.unique(y[inner])) ==
-                          y[~inner]).sum()
+                A, B = coordinates(X[inner], X[~inner])
+                right += (predict(A, y[inner], C, B, np.unique(y[inner])) == y[~inner]).sum()
             if right > most:
                 best, most = C, right
+        A, B = coordinates(X, h[rest].astype(np.float64))
         hits += (predict(A, y, best, B, classes) == target[rest]).sum()
     return hits / counted
 

@@ -31,7 +31,7 @@ TEST_WITH(set_up, tear_down, what_is_wrong_is_named)
         {"recal", NULL, "no verb 'recal'; did you mean recall?", CGAM_E_ARG},
         {"", NULL, "no verb ''", CGAM_E_ARG},
         {"a b c d e f", NULL, "no verb 'a'", CGAM_E_ARG},
-        {"recall", NULL, "bank", CGAM_E_ARG},
+        {"recall", NULL, "query is missing", CGAM_E_ARG},
         {"recall", "{\"bnk\": 1}", "bnk", CGAM_E_ARG},
         {"recall", "{\"bank\": \"Z\", \"query\": \"q\", \"alpha\": -1}", "alpha is -1", CGAM_E_ARG},
         {"recall", "{\"bank\"", "options:1", CGAM_E_FORMAT},

@@ -505,7 +505,7 @@ TEST_ENV(a_part_of_a_bank_is_a_bank)
     assert_memory_equal(part_q, whole_q, sizeof part_q);
     assert_memory_equal(part_Z, whole_Z, sizeof part_Z);
     in.recall.target = &(int64_t){4};
-    CHECK_REFUSED(env, CGAM_E_ARG, "excluded",
+    CHECK_REFUSED(env, CGAM_E_ARG, "not among the selected",
                   cgam_recall_gradient(a, &in, NULL, &(cgam_gradient){0}));
     dense_reset();
 }
