@@ -71,7 +71,7 @@ def main():
     fails("no verb on one", 2, ["different"], (1, *recall("Z.npy")), (1, PROGRAM))
     fails("one process's work", 2, ["ranks"], (2, PROGRAM, "serve"))
     if not os.environ.get("CGAM_SANITIZE"):  # which reserve more than any limit
-        greedy = recall("Z.npy", "--top", "5000", query="many.npy")  # lists of 2.4 GB
+        greedy = recall("Z.npy", "--top", "5000", "--max-memory", "64000", query="many.npy")  # lists of 2.4 GB
         fails("no memory", 3, ["rank 1: out of memory"], (1, *greedy),
               (1, "bash", "-c", "ulimit -v 1800000; exec \"$@\"", "-", *greedy))
     # rank 0 writes: 13 MB of a few queries do not fit into a file of 8 MiB

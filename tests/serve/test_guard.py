@@ -306,7 +306,7 @@ def a_study_has_a_time_of_its_own(where):
     with server("--timeout", 0.2, "--out-timeout", 60 * SLOW, "--root", f"{where}/below") as s:
         limits = json.loads(s.request("GET", "/api")[2])["limits"]
         check(limits["seconds"] == 0.2 and limits["out_seconds"] == 60 * SLOW, "limits", limits)
-        trials, code, got = study_of(s, 0.2, out="long", figures="no")
+        trials, code, got = study_of(s, 0.2, out="long", figures="no", overwrite=True)
         check(code == 200 and got["out"] == "long" and got["seconds"] > 0.2, "a study was stopped by --timeout", trials, code, str(got)[:200])
     with server("--timeout", 60, "--out-timeout", 0.3, "--root", f"{where}/below") as s:
         body = json.dumps({**json.loads(LONG), "out": "cut", "figures": "no"})
