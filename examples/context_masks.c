@@ -55,7 +55,7 @@ static cgam_status recalled(cgam_env *env, double share, int K, int count, doubl
             for (int i = 0; i < N; i++) /* one unit in ten is wrong */
                 x[b * N + i] = pattern[own[b]][i] * mask[k][i] * ((i + b) % 10 ? 1 : -1);
         cgam_net *net = NULL;
-        const cgam_op *stored;
+        const cgam_op *stored = NULL;
         cgam_flow_report report[TESTED];
         cgam_layer_opts units = cgam_layer_opts_default();
         units.lagr = cgam_lagr_find("tanh");

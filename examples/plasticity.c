@@ -33,7 +33,7 @@ static cgam_status settle(cgam_env *env, const double a[2], double overlap[2][2]
     cgam_layer_opts units = cgam_layer_opts_default();
     units.lagr = cgam_lagr_find("tanh");
     units.param[0] = gain;
-    const cgam_op *patterns;
+    const cgam_op *patterns = NULL;
     cgam_status status = cgam_net_new(env, &net);
     if (status == CGAM_OK) status = cgam_net_dense(net, U, CGAM_F64, 2, N, true, &patterns);
     if (status == CGAM_OK)
